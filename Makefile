@@ -1,0 +1,31 @@
+# Five verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export OMP_NUM_THREADS ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: setup demo test check docs
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "microcoder needs Python >= 3.11, this is " + sys.version.split()[0] + "; type: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/microcoder train -c recipes/micro/config.toml --run-dir runs/demo
+
+test: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyrefly check
+
+docs: setup
+	$(BIN)/python docs/generate.py

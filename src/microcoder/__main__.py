@@ -1,0 +1,5 @@
+"""`python -m microcoder`."""
+
+from microcoder.cli import main
+
+main()

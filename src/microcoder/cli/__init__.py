@@ -1,0 +1,37 @@
+"""The command line: one file per verb, each a thin edge over the library."""
+
+from __future__ import annotations
+
+import sys
+
+from cyclopts import App, CycloptsError
+
+import microcoder
+from microcoder.cli import judge, report, train
+from microcoder.errors import MicroCoderError
+
+app = App(name="microcoder", help="Reinforcement learning of coding models.", version=microcoder.__version__)
+app.command(judge.judge)
+app.command(train.train)
+app.command(report.report)
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line: exit code 0 done, 2 the user's mistake, 130 interrupted; no traceback for either."""
+    try:
+        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except MicroCoderError as error:
+        sys.exit(_fail(str(error)))
+    except CycloptsError as error:
+        sys.exit(_fail(f"{str(error).rstrip('.')}. Type `microcoder --help` for the commands and options."))
+    except KeyboardInterrupt:
+        print("microcoder: interrupted; the same command continues where it stopped", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _fail(message: str) -> int:
+    print(f"microcoder: error: {message}", file=sys.stderr)
+    return USER_ERROR

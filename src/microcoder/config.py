@@ -1,0 +1,140 @@
+"""Configuration: frozen pydantic models, TOML recipes, dotted overrides.
+
+Precedence: defaults < recipe files from left to right < `--dotted.key value` flags. An unknown key is an error
+that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from microcoder.errors import ConfigError
+from microcoder.types import Record
+
+
+class Config(Record):
+    """Base of every configuration model: frozen, and closed to unknown keys."""
+
+
+ConfigT = TypeVar("ConfigT", bound=Config)
+
+
+def load_config(
+    schema: type[ConfigT], recipes: Sequence[Path] = (), overrides: Mapping[str, str] | None = None
+) -> ConfigT:
+    """Resolve defaults, recipes and overrides into one validated config.
+
+    Args:
+        schema: the config model.
+        recipes: TOML files; later ones win.
+        overrides: dotted key to value text, read as TOML where it is TOML and as a string where it is not.
+
+    Raises:
+        ConfigError: a file is missing or not TOML, a key is unknown, or a value is refused.
+    """
+    merged: dict[str, Any] = {}
+    for recipe in recipes:
+        _merge(merged, _read_recipe(recipe))
+    for key, text in (overrides or {}).items():
+        _merge(merged, _nest(key, _parse_value(text)))
+    try:
+        return schema.model_validate(merged)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, schema, recipes)) from None
+
+
+def _read_recipe(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"recipe {path} does not exist{_suggest_recipe(path)}") from None
+    except (IsADirectoryError, PermissionError, UnicodeDecodeError) as error:
+        hint = f"; try {path / 'config.toml'}" if path.is_dir() else ""
+        raise ConfigError(f"recipe {path} cannot be read ({type(error).__name__}){hint}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"recipe {path} is not valid TOML: {error}") from None
+
+
+def _suggest_recipe(path: Path) -> str:
+    known = sorted(str(p) for p in Path("recipes").glob("**/*.toml"))
+    close = difflib.get_close_matches(str(path), known, n=1, cutoff=0.4)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; recipes here: {', '.join(known)}" if known else "; pass -c PATH to an existing TOML file"
+
+
+def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    for key, value in extra.items():
+        mine = base.get(key)
+        if isinstance(value, Mapping) and isinstance(mine, dict):
+            # Another kind of a tagged union starts afresh: the old kind's options would be unknown keys.
+            if "kind" in value and value["kind"] != mine.get("kind"):
+                mine.clear()
+            _merge(mine, value)
+        else:
+            base[key] = dict(value) if isinstance(value, Mapping) else value
+
+
+def _nest(dotted: str, value: object) -> dict[str, Any]:
+    head, _, rest = dotted.partition(".")
+    return {head: _nest(rest, value) if rest else value}
+
+
+def _parse_value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Path]) -> str:
+    """One line per fault: where, what was given, what is allowed."""
+    known = sorted(dotted_keys(schema))
+    where = f" (in {', '.join(map(str, recipes))} or the flags)" if recipes else ""
+    lines = []
+    for fault in error.errors():
+        key = ".".join(str(part) for part in fault["loc"] if part in _words(known) or isinstance(part, int))
+        if fault["type"] == "extra_forbidden":
+            key = ".".join(str(part) for part in fault["loc"] if not _is_tag(part, fault["loc"], known))
+            close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+            siblings = [k for k in known if k.rpartition(".")[0] == key.rpartition(".")[0]]
+            hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(siblings or known)}"
+            lines.append(f"unknown key {key}{where}; {hint}")
+        else:
+            message = fault["msg"].removeprefix("Value error, ")
+            given = "" if isinstance(fault["input"], Mapping | BaseModel) else f" = {fault['input']!r}"
+            lines.append(f"{key}{given}: {message}" if key else message)
+    return "; ".join(lines)
+
+
+def _words(known: Sequence[str]) -> set[str]:
+    return {word for key in known for word in key.split(".")}
+
+
+def _is_tag(part: object, loc: tuple[Any, ...], known: Sequence[str]) -> bool:
+    """A tagged union puts its tag into the location; it is no part of the key the user wrote."""
+    return part is not loc[-1] and str(part) not in _words(known)
+
+
+def dotted_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Yield every leaf key of a config model as a dotted name."""
+    for name, field in schema.model_fields.items():
+        models = [m for m in _models(field.annotation) if m is not None]
+        for model in models:
+            yield from dotted_keys(model, f"{prefix}{name}.")
+        if not models:
+            yield prefix + name
+
+
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif not isinstance(annotation, type):
+        for argument in get_args(annotation):
+            yield from _models(argument)

@@ -1,0 +1,1 @@
+"""Dataset pipeline: collect, process, filter, verify. So far: reading problem files."""

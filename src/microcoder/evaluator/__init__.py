@@ -1,0 +1,1 @@
+"""The evaluator: judge untrusted programs against tests in a sandbox. Needs no torch."""

@@ -1,0 +1,48 @@
+"""Rollout -> program: which part of a response is the answer.
+
+The rule, in order (LiveCodeBench takes the last fenced block too):
+
+1. Everything up to the last `</think>` is a draft and is not looked at; an opened, never closed `<think>`
+   means the response ended while thinking: no program.
+2. The last *closed* fenced block, of any language tag, is the program.
+3. An opened, never closed fence is a program that was cut off: no program, `is_incomplete`.
+4. A response without a fence has no program.
+"""
+
+from __future__ import annotations
+
+import re
+
+from microcoder.types import Program
+
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*$", re.MULTILINE)
+
+
+def extract_program(response: str, *, is_truncated: bool = False) -> Program:
+    """Return the program of a response.
+
+    Args:
+        response: the completion as text.
+        is_truncated: the response reached the length limit; a missing program is then incomplete, not wrong.
+    """
+    head, closed, answer = response.rpartition("</think>")
+    if not closed:
+        if "<think>" in response:
+            return Program(None, reason="no_answer_after_thinking", is_incomplete=is_truncated)
+        answer = response
+    del head
+    block: str | None = None
+    opener: re.Match[str] | None = None
+    for fence in _FENCE.finditer(answer):
+        if opener is None:
+            opener = fence
+        elif fence[1][0] == opener[1][0] and len(fence[1]) >= len(opener[1]) and not fence[2]:
+            block = answer[opener.end() + 1 : fence.start()]
+            opener = None
+    if opener is not None and (is_truncated or block is None):
+        return Program(None, reason="unclosed_code_block", is_incomplete=is_truncated)
+    if block is None:
+        return Program(None, reason="no_code_block", is_incomplete=is_truncated)
+    if not block.strip():
+        return Program(None, reason="empty_code_block", is_incomplete=is_truncated)
+    return Program(block, reason="last_closed_code_block")

@@ -1,0 +1,1 @@
+"""Reports and studies over run directories."""

@@ -1,0 +1,147 @@
+"""The only module that knows metric names: one row a step, one row an evaluation, one row a rollout.
+
+Everything but `seconds` is a function of the config and its seed, so two runs of one config write equal rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from microcoder.types import Outcome, Program, Rollout, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRollout:
+    """A rollout with everything that was decided about it: the row of `rollouts/step_*.parquet`."""
+
+    rollout: Rollout
+    program: Program
+    verdict: Verdict
+    reward: float | None
+    """None where the sandbox failed: unscored."""
+    advantage: float
+    """What enters the loss; 0 where masked or unscored."""
+    masked_why: str
+    """Why the advantage was set to zero by the truncation mask; empty when it was not."""
+    tier: str | None
+    sample_index: int
+    """Place among the samples of its problem, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepMetrics:
+    """One training step (one sampling round and its updates)."""
+
+    step: int
+    """From 1."""
+    reward_mean: float | None
+    """Mean reward of the scored rollouts; None when all were unscored."""
+    accuracy_by_tier: Mapping[str, float]
+    """Share of scored training rollouts solved, by tier."""
+    length_mean: float
+    """Response tokens."""
+    length_max: int
+    diversity: float | None
+    """Unique over all 4-grams of a problem's samples, averaged over problems; None when all are too short."""
+    temperature: float
+    max_response_tokens: int
+    truncated_share: float
+    masked_share: float
+    """Share of rollouts whose advantage the truncation mask set to zero."""
+    no_code_share: float
+    unscored_share: float
+    """Share of rollouts the sandbox could not judge; they are in no mean."""
+    zero_variance_share: float
+    """Share of problems whose samples all got one reward: no gradient from them."""
+    outcomes: Mapping[str, int]
+    """Rollouts by verdict."""
+    methods: Mapping[str, int]
+    """Accepted tests by the comparison that accepted them."""
+    masked: Mapping[str, int]
+    """Masked rollouts by reason."""
+    optimizer: Mapping[str, float]
+    """What the engine reports, averaged over the step's updates: loss, grad_norm, learning_rate, entropy, clip ratios."""
+    seconds: Mapping[str, float]
+    """Wall time by phase: generate, judge, update, evaluate, checkpoint, total. The only field that varies."""
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the row as plain JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationMetrics:
+    """One evaluation on held-out problems; row of `evaluations.jsonl`."""
+
+    step: int
+    """Training steps done before it; 0 is the untrained model."""
+    accuracy: float
+    """Share of scored samples that pass all tests (mean over problems of the mean over samples)."""
+    accuracy_by_tier: Mapping[str, float]
+    num_problems: int
+    num_problems_by_tier: Mapping[str, int]
+    samples_per_problem: int
+    num_unscored: int
+    solved: Mapping[str, Sequence[bool | None]]
+    """Problem id to solved or not, sample by sample; None is unscored. Intervals are computed from this."""
+    length_mean: float
+    diversity: float | None
+    truncated_share: float
+    temperature: float
+    outcomes: Mapping[str, int]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the row as plain JSON values."""
+        return asdict(self)
+
+
+def summarise_accuracy(samples: Sequence[ScoredRollout]) -> tuple[float | None, dict[str, float]]:
+    """Return the share of scored rollouts that were solved, overall and by tier (None: nothing was scored)."""
+    by_tier: dict[str, list[float]] = {}
+    for sample in samples:
+        if sample.reward is not None:
+            by_tier.setdefault(sample.tier or "untiered", []).append(float(sample.verdict.is_accepted))
+    everything = [value for values in by_tier.values() for value in values]
+    overall = sum(everything) / len(everything) if everything else None
+    return overall, {tier: sum(values) / len(values) for tier, values in sorted(by_tier.items())}
+
+
+def count_outcomes(samples: Sequence[ScoredRollout]) -> dict[str, int]:
+    """Count rollouts by verdict; every verdict has a key, so that a zero is visible."""
+    counted = Counter(sample.verdict.outcome for sample in samples)
+    return {str(outcome): counted[outcome] for outcome in Outcome}
+
+
+def count_methods(samples: Sequence[ScoredRollout]) -> dict[str, int]:
+    """Count accepted tests by the comparison method that accepted them."""
+    counted = Counter(test.method for sample in samples for test in sample.verdict.tests if test.method)
+    return dict(sorted(counted.items()))
+
+
+def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict[str, Any]:
+    """Return a scored rollout as the plain row that the rollout files hold."""
+    rollout, verdict = sample.rollout, sample.verdict
+    return {
+        "step": step,
+        "problem_id": rollout.problem_id,
+        "tier": sample.tier,
+        "sample_index": sample.sample_index,
+        "prompt": rollout.prompt,
+        "completion": rollout.completion,
+        "num_tokens": len(rollout.token_ids),
+        "is_truncated": rollout.is_truncated,
+        "temperature": temperature,
+        "program": sample.program.code,
+        "extraction": sample.program.reason,
+        "verdict": str(verdict.outcome),
+        "tests_passed": verdict.tests_passed,
+        "tests_total": verdict.tests_total,
+        "tests": [{**asdict(test), "verdict": str(test.verdict)} for test in verdict.tests],
+        "reward": sample.reward,
+        "advantage": sample.advantage,
+        "masked_why": sample.masked_why,
+    }

@@ -1,0 +1,1 @@
+"""The micro lab world: generated graded problems and demonstrations, for experiments on a laptop."""

@@ -1,0 +1,218 @@
+"""The only module that knows file names: the run directory is the API between training, insights and viewer.
+
+    manifest.json            config, digest, git commit, packages, seeds, isolation level, machine
+    metrics.jsonl            one `StepMetrics` row a step
+    evaluations.jsonl        one `EvaluationMetrics` row an evaluation
+    rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
+    evaluations/step_*.parquet  every held-out sample, same columns
+    checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with the engine's state for resuming
+    model/                   the final weights, Hugging Face format
+    summary.json             written last: a run that has it is finished
+    report/index.html        drawn from the files above
+    logs/attempt_*.log       one log per start of the command
+
+Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
+cut back to the step that is resumed from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from microcoder.errors import DataError
+
+_STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
+
+
+class RunDirectory:
+    """Paths and atomic writes of one run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.manifest = root / "manifest.json"
+        self.metrics = root / "metrics.jsonl"
+        self.evaluations = root / "evaluations.jsonl"
+        self.summary = root / "summary.json"
+        self.rollouts = root / "rollouts"
+        self.evaluation_samples = root / "evaluations"
+        self.checkpoints = root / "checkpoints"
+        self.model = root / "model"
+        self.report = root / "report" / "index.html"
+        self.logs = root / "logs"
+
+    @property
+    def is_finished(self) -> bool:
+        """The run ended by itself: its summary was written."""
+        return self.summary.exists()
+
+    def rollout_file(self, step: int) -> Path:
+        """Return the path of a step's training rollouts."""
+        return self.rollouts / f"step_{step:06d}.parquet"
+
+    def evaluation_file(self, step: int) -> Path:
+        """Return the path of the held-out samples taken after `step` steps."""
+        return self.evaluation_samples / f"step_{step:06d}.parquet"
+
+    def checkpoint(self, step: int) -> Path:
+        """Return the folder of a step's checkpoint."""
+        return self.checkpoints / f"step_{step:06d}"
+
+    def checkpoint_steps(self) -> list[int]:
+        """Return the steps with a whole checkpoint, ascending."""
+        return _steps_in(self.checkpoints)
+
+    def read_manifest(self) -> dict[str, Any]:
+        """Return the manifest.
+
+        Raises:
+            DataError: the folder is no run directory.
+        """
+        return read_json(self.manifest, what="run manifest")
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """Return the summary, or None for a run that is not finished."""
+        return read_json(self.summary, what="run summary") if self.is_finished else None
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Return the metrics rows, one a step."""
+        return read_rows(self.metrics)
+
+    def read_evaluations(self) -> list[dict[str, Any]]:
+        """Return the evaluation rows, one an evaluation."""
+        return read_rows(self.evaluations)
+
+    def rewind(self, step: int) -> None:
+        """Drop whatever lies beyond `step`, so that a resumed run writes it anew and exactly once."""
+        for rows in (self.metrics, self.evaluations):
+            kept = [row for row in read_rows(rows) if row["step"] <= step]
+            write_text(rows, "".join(_line(row) for row in kept))
+        for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
+            for later in (s for s in _steps_in(folder) if s > step):
+                for path in folder.glob(f"step_{later:06d}*"):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def append_row(path: Path, row: dict[str, Any]) -> None:
+    """Append one JSON line and make it durable."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(_line(row))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a JSON-lines file; a last line that was cut off by a kill is left out."""
+    return list(_rows(path)) if path.exists() else []
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file by an atomic rename."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file by an atomic rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def read_json(path: Path, *, what: str) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        DataError: the file is missing or is no JSON object.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(
+            f"{what} {path} does not exist; pass a folder that `microcoder train` wrote"
+        ) from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{what} {path} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise DataError(f"{what} {path} holds {type(value).__name__}, not an object")
+    return value
+
+
+def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rollout rows (see `metrics.rollout_row`) as zstd Parquet by an atomic rename."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    test = pa.struct(
+        [
+            ("verdict", pa.string()),
+            ("cpu_seconds", pa.float64()),
+            ("wall_seconds", pa.float64()),
+            ("memory_mib", pa.float64()),
+            ("method", pa.string()),
+            ("detail", pa.string()),
+        ]
+    )
+    schema = pa.schema(
+        [
+            ("step", pa.int64()),
+            ("problem_id", pa.string()),
+            ("tier", pa.string()),
+            ("sample_index", pa.int64()),
+            ("prompt", pa.string()),
+            ("completion", pa.string()),
+            ("num_tokens", pa.int64()),
+            ("is_truncated", pa.bool_()),
+            ("temperature", pa.float64()),
+            ("program", pa.string()),
+            ("extraction", pa.string()),
+            ("verdict", pa.string()),
+            ("tests_passed", pa.int64()),
+            ("tests_total", pa.int64()),
+            ("tests", pa.list_(test)),
+            ("reward", pa.float64()),
+            ("advantage", pa.float64()),
+            ("masked_why", pa.string()),
+        ]
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), partial, compression="zstd")
+    partial.replace(path)
+
+
+def read_rollouts(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a rollout file."""
+    import pyarrow.parquet as pq
+
+    return pq.read_table(path).to_pylist()
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(
+                f"{path} line {number} is not JSON ({error}); the file was edited or damaged"
+            ) from None
+
+
+def _steps_in(folder: Path) -> list[int]:
+    if not folder.is_dir():
+        return []
+    return sorted(int(match[1]) for path in folder.iterdir() if (match := _STEP.match(path.name)))

@@ -1,0 +1,1 @@
+"""Training: the algorithm as pure functions, and the engines that run it."""

@@ -1,0 +1,1 @@
+"""Engines translate, never decide."""

@@ -1,0 +1,1 @@
+"""HF TRL, the engine on one machine."""

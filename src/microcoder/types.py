@@ -1,0 +1,161 @@
+"""The nouns of the pipeline, one frozen type per hand-over.
+
+    Problem -> Prompt -> Rollout -> Program -> Verdict -> Reward -> Advantage -> Metrics -> Report
+
+`Problem` is what files hold, so it is validated (pydantic). The rest lives in memory by the thousand and is
+plain frozen dataclasses. A reward is a `float`, or `None` where the sandbox and not the model failed; an
+advantage is a `float`; metrics are defined in `microcoder.metrics`, files in `microcoder.runs`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Record(BaseModel):
+    """A validated, immutable record: unknown keys are refused, field docstrings are the schema's descriptions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Outcome(StrEnum):
+    """How a program, or one test of it, ended."""
+
+    ACCEPTED = "accepted"
+    WRONG_ANSWER = "wrong_answer"
+    TIME_LIMIT = "time_limit"
+    MEMORY_LIMIT = "memory_limit"
+    RUNTIME_ERROR = "runtime_error"
+    OUTPUT_LIMIT = "output_limit"
+    COMPILE_ERROR = "compile_error"
+    NO_CODE = "no_code"
+    """The response held no program (or one that was cut off)."""
+    SANDBOX_FAULT = "sandbox_fault"
+    """Our machine failed, not the program: never scored, never averaged."""
+
+
+class TestCase(Record):
+    """One input and the output a correct program gives for it."""
+
+    __test__ = False  # not a pytest class
+
+    input: str
+    """stdin, or for a function-call problem one JSON argument per line."""
+    output: str
+    """Expected stdout, or for a function-call problem the expected value as JSON."""
+
+
+class Checker(Record):
+    """How an output is compared with the expected one."""
+
+    type: Literal["default", "tokens", "float", "exact"] = "default"
+    tolerance: float | None = Field(default=None, gt=0, lt=1)
+    """Absolute or relative tolerance; only for `float` (1e-6 where it is left out)."""
+
+    @model_validator(mode="after")
+    def _tolerance_belongs_to_float(self) -> Checker:
+        if self.tolerance is not None and self.type != "float":
+            raise ValueError(
+                f'checker type "{self.type}" takes no tolerance; use {{"type": "float", "tolerance": {self.tolerance}}}'
+            )
+        return self
+
+
+class Problem(Record):
+    """One programming problem with the tests that decide it."""
+
+    id: str = Field(min_length=1)
+    statement: str = ""
+    """What the model is asked; may be empty only where nothing is generated (judging)."""
+    language: Literal["python"] = "python"
+    fn_name: str | None = None
+    """Function-call style when set: `class Solution` with this method, or a top-level function of this name."""
+    starter_code: str | None = None
+    tests: tuple[TestCase, ...] = Field(min_length=1)
+    time_limit_seconds: float = Field(default=4.0, gt=0, le=600)
+    """CPU seconds per test."""
+    memory_limit_mib: int = Field(default=512, ge=32, le=65536)
+    checker: Checker = Checker()
+    tier: str | None = None
+    """Difficulty as graded or as the platform says, for reports by tier."""
+    reference: str | None = None
+    """A program known to be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the model reads: the user turn of a chat, before any chat template."""
+
+    problem_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One sampled response to a prompt."""
+
+    problem_id: str
+    prompt: str
+    completion: str
+    token_ids: tuple[int, ...]
+    """Completion tokens, the end-of-sequence token included when it was generated."""
+    is_truncated: bool
+    """The response reached the length limit without an end-of-sequence token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Source code taken from a response, or the reason why there is none."""
+
+    code: str | None
+    language: str = "python"
+    reason: str = ""
+    """Why this code was taken, or why there is none (see `microcoder.extract`)."""
+    is_incomplete: bool = False
+    """The response was cut off before the program was finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """What one test showed."""
+
+    __test__ = False  # not a pytest class
+
+    verdict: Outcome
+    cpu_seconds: float
+    wall_seconds: float
+    memory_mib: float
+    method: str
+    """The comparison that accepted the output; empty when none did."""
+    detail: str
+    """One line for a human: the difference, the exception, the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judgement on one program: the first failing test decides."""
+
+    outcome: Outcome
+    tests: tuple[TestResult, ...]
+    """Results of the tests that were run, in order; fewer than `tests_total` when judging stopped early."""
+    tests_total: int
+    detail: str = ""
+
+    @property
+    def tests_passed(self) -> int:
+        """Number of accepted tests."""
+        return sum(test.verdict is Outcome.ACCEPTED for test in self.tests)
+
+    @property
+    def is_accepted(self) -> bool:
+        """All tests passed."""
+        return self.outcome is Outcome.ACCEPTED
+
+    @property
+    def is_scorable(self) -> bool:
+        """False where the sandbox failed: such a verdict says nothing about the program."""
+        return self.outcome is not Outcome.SANDBOX_FAULT
