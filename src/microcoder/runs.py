@@ -137,9 +137,7 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise DataError(
-            f"{what} {path} does not exist; pass a folder that `microcoder train` wrote"
-        ) from None
+        raise DataError(f"{what} {path} does not exist; pass a folder that `microcoder train` wrote") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{what} {path} is not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -207,9 +205,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         try:
             yield json.loads(line)
         except json.JSONDecodeError as error:
-            raise DataError(
-                f"{path} line {number} is not JSON ({error}); the file was edited or damaged"
-            ) from None
+            raise DataError(f"{path} line {number} is not JSON ({error}); the file was edited or damaged") from None
 
 
 def _steps_in(folder: Path) -> list[int]:
