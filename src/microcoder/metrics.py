@@ -63,7 +63,7 @@ class StepMetrics:
     masked: Mapping[str, int]
     """Masked rollouts by reason."""
     optimizer: Mapping[str, float]
-    """What the engine reports, averaged over the step's updates: loss, grad_norm, learning_rate, entropy, clip ratios."""
+    """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
     seconds: Mapping[str, float]
     """Wall time by phase: generate, judge, update, evaluate, checkpoint, total. The only field that varies."""
 
