@@ -41,8 +41,10 @@ def load_config(
     merged: dict[str, Any] = {}
     for recipe in recipes:
         _merge(merged, _read_recipe(recipe))
+    flags: dict[str, Any] = {}
     for key, text in (overrides or {}).items():
-        _merge(merged, _nest(key, _parse_value(text)))
+        _merge(flags, _nest(key, _parse_value(text)))
+    _merge(merged, flags)
     try:
         return schema.model_validate(merged)
     except ValidationError as error:
@@ -54,7 +56,7 @@ def _read_recipe(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"recipe {path} does not exist{_suggest_recipe(path)}") from None
-    except (IsADirectoryError, PermissionError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         hint = f"; try {path / 'config.toml'}" if path.is_dir() else ""
         raise ConfigError(f"recipe {path} cannot be read ({type(error).__name__}){hint}") from None
     except tomllib.TOMLDecodeError as error:
@@ -74,7 +76,7 @@ def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
         mine = base.get(key)
         if isinstance(value, Mapping) and isinstance(mine, dict):
             # Another kind of a tagged union starts afresh: the old kind's options would be unknown keys.
-            if "kind" in value and value["kind"] != mine.get("kind"):
+            if "kind" in value and value["kind"] != mine.get("kind", value["kind"]):
                 mine.clear()
             _merge(mine, value)
         else:
@@ -106,6 +108,8 @@ def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Pat
             siblings = [k for k in known if k.rpartition(".")[0] == key.rpartition(".")[0]]
             hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(siblings or known)}"
             lines.append(f"unknown key {key}{where}; {hint}")
+        elif fault["type"] == "union_tag_not_found":
+            lines.append(f"{key} has options but no kind{where}; add {key}.kind")
         else:
             message = fault["msg"].removeprefix("Value error, ")
             given = "" if isinstance(fault["input"], Mapping | BaseModel) else f" = {fault['input']!r}"

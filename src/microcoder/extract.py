@@ -5,7 +5,8 @@ The rule, in order (LiveCodeBench takes the last fenced block too):
 1. Everything up to the last `</think>` is a draft and is not looked at; an opened, never closed `<think>`
    means the response ended while thinking: no program.
 2. The last *closed* fenced block, of any language tag, is the program.
-3. An opened, never closed fence is a program that was cut off: no program, `is_incomplete`.
+3. An opened, never closed fence is a program that was cut off: no program, `is_incomplete`. (In a response that
+   ended by itself, a closed block before it still counts.)
 4. A response without a fence has no program.
 """
 
@@ -15,7 +16,8 @@ import re
 
 from microcoder.types import Program
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*$", re.MULTILINE)
+# Possessive quantifiers: a model that repeats one character after a fence must not cost quadratic time.
+_FENCE = re.compile(r"^[ \t]*+(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n`]*+$", re.MULTILINE)
 
 
 def extract_program(response: str, *, is_truncated: bool = False) -> Program:
@@ -25,12 +27,9 @@ def extract_program(response: str, *, is_truncated: bool = False) -> Program:
         response: the completion as text.
         is_truncated: the response reached the length limit; a missing program is then incomplete, not wrong.
     """
-    head, closed, answer = response.rpartition("</think>")
-    if not closed:
-        if "<think>" in response:
-            return Program(None, reason="no_answer_after_thinking", is_incomplete=is_truncated)
-        answer = response
-    del head
+    answer = response.rpartition("</think>")[2]
+    if "<think>" in answer:
+        return Program(None, reason="no_answer_after_thinking", is_incomplete=is_truncated)
     block: str | None = None
     opener: re.Match[str] | None = None
     for fence in _FENCE.finditer(answer):

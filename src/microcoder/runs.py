@@ -136,7 +136,7 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{what} {path} does not exist; pass a folder that `microcoder train` wrote") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{what} {path} is not JSON: {error}") from None
@@ -200,11 +200,12 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    lines = path.read_text(encoding="utf-8").split("\n")
+    # Split as bytes: a kill can cut the last line in the middle of a character.
+    lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines[:-1], 1):
         try:
             yield json.loads(line)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise DataError(f"{path} line {number} is not JSON ({error}); the file was edited or damaged") from None
 
 

@@ -1,0 +1,110 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder import extract_program
+
+CODE = "print(1)\n"
+
+
+def fenced(code: str, tag: str = "python", fence: str = "```") -> str:
+    return f"{fence}{tag}\n{code}{fence}\n"
+
+
+@pytest.mark.parametrize("tag", ["python", "py", "Python3", "", "c++", "python title=a.py"])
+def test_takes_the_block_whatever_its_language_tag(tag: str) -> None:
+    program = extract_program("Here:\n" + fenced(CODE, tag))
+    assert (program.code, program.reason, program.is_incomplete) == (CODE, "last_closed_code_block", False)
+
+
+def test_takes_the_last_of_two_blocks() -> None:
+    assert extract_program(fenced("draft()\n") + "Better:\n" + fenced(CODE)).code == CODE
+
+
+def test_tilde_fences_and_backticks_do_not_close_each_other() -> None:
+    assert extract_program(fenced("x = '''\n```\n'''\n", fence="~~~")).code == "x = '''\n```\n'''\n"
+
+
+def test_a_longer_fence_keeps_shorter_ones_inside() -> None:
+    inner = "s = '''\n```\n'''\n"
+    assert extract_program(fenced(inner, fence="````")).code == inner
+
+
+def test_a_closing_fence_may_be_longer_than_the_opening_one() -> None:
+    assert extract_program(f"```python\n{CODE}`````\n").code == CODE
+
+
+def test_windows_line_ends_are_kept_in_the_code_and_do_not_hide_the_fence() -> None:
+    assert extract_program("```python\r\nprint(1)\r\n```\r\n").code == "print(1)\r\n"
+
+
+def test_an_indented_fence_in_a_list_counts() -> None:
+    assert extract_program(f"1. so:\n   ```python\n{CODE}   ```\n").code == CODE
+
+
+@pytest.mark.parametrize("response", ["Just text.", "", "Inline ```print(1)``` is no block.", "`print(1)`"])
+def test_no_fence_is_no_code(response: str) -> None:
+    program = extract_program(response)
+    assert (program.code, program.reason, program.is_incomplete) == (None, "no_code_block", False)
+    assert extract_program(response, is_truncated=True).is_incomplete
+
+
+@pytest.mark.parametrize("body", ["", "\n", "  \n\t\n"])
+def test_an_empty_block_is_no_code(body: str) -> None:
+    assert extract_program(fenced(body)).reason == "empty_code_block"
+
+
+def test_an_unclosed_block_is_a_program_that_was_cut_off() -> None:
+    program = extract_program(f"```python\n{CODE}", is_truncated=True)
+    assert (program.code, program.reason, program.is_incomplete) == (None, "unclosed_code_block", True)
+    assert not extract_program(f"```python\n{CODE}").is_incomplete
+
+
+def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:
+    response = fenced("draft()\n") + f"Better:\n```python\n{CODE}"
+    assert extract_program(response, is_truncated=True).reason == "unclosed_code_block"
+    assert extract_program(response).code == "draft()\n"
+
+
+def test_a_truncated_response_whose_last_block_closed_has_a_program() -> None:
+    program = extract_program(fenced(CODE) + "This works bec", is_truncated=True)
+    assert (program.code, program.is_incomplete) == (CODE, False)
+
+
+def test_code_in_the_thinking_is_a_draft() -> None:
+    response = f"<think>\n{fenced('draft()')}</think>\n{fenced(CODE)}"
+    assert extract_program(response).code == CODE
+    assert extract_program(f"<think>{fenced('draft()')}</think>\nNo idea.").reason == "no_code_block"
+    assert extract_program(f"{fenced('draft()')}</think>\n{fenced(CODE)}").code == CODE  # <think> came from the prompt
+
+
+@pytest.mark.parametrize(
+    "response", [f"<think>\n{fenced(CODE)}", f"<think>a</think>\n{fenced(CODE)}<think> wait\n{fenced('draft()')}"]
+)
+def test_a_response_that_ended_while_thinking_has_no_program(response: str) -> None:
+    assert extract_program(response).reason == "no_answer_after_thinking"
+    assert extract_program(response, is_truncated=True).is_incomplete
+
+
+@pytest.mark.parametrize("filler", ["a", " ", "\t", "`", "#"])
+def test_repetition_after_a_fence_costs_linear_time(filler: str) -> None:
+    started = time.perf_counter()
+    extract_program("```" + filler * 100_000 + "!`\n")
+    assert time.perf_counter() - started < 2
+
+
+@given(st.text())
+def test_any_text_gives_a_program_or_a_reason(response: str) -> None:
+    program = extract_program(response)
+    assert program.reason
+    assert program.code is None or program.code.strip()
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="`~", exclude_categories=["Cs"])), st.text(alphabet="abc .\n"))
+def test_what_is_fenced_comes_out_unchanged(code: str, prose: str) -> None:
+    if code.strip():
+        assert extract_program(f"{prose}\n```python\n{code}\n```\n{prose}").code == (
+            None if "<think>" in code else code + "\n"
+        )
