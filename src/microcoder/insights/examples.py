@@ -1,0 +1,135 @@
+"""A handful of rollouts worth reading. They are chosen to show something, so they prove nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from microcoder.insights.history import History, Row
+from microcoder.types import Outcome
+
+_MAX_LEARNT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One rollout on the page."""
+
+    label: str
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One problem with one or two rollouts of it."""
+
+    title: str
+    why: str
+    rollouts: tuple[Shown, ...]
+
+
+def choose_examples(history: History) -> list[Example]:
+    """Choose what was learnt, what was lost, what still fails and what was masked; the same files, the same choice."""
+    before, after = _by_problem(history.samples_before), _by_problem(history.samples_after)
+    both = sorted(before.keys() & after.keys())
+    return [
+        *_learnt(history, both, before, after),
+        *_first(_lost(name, before[name], after[name]) for name in both),
+        *_first(_still_failing(name, after[name]) for name in sorted(after)),
+        *_masked(history),
+    ]
+
+
+def _learnt(
+    history: History, names: Sequence[str], before: dict[str, list[Row]], after: dict[str, list[Row]]
+) -> list[Example]:
+    """The largest gain of each tier."""
+    best: dict[str, tuple[float, str]] = {}
+    for name in names:
+        gain = _share_solved(after[name]) - _share_solved(before[name])
+        tier = history.tier_of.get(name, "untiered")
+        if _pick(before[name], 0.0) and _pick(after[name], 1.0) and gain > best.get(tier, (0.0, ""))[0]:
+            best[tier] = (gain, name)
+    chosen = [best[tier][1] for tier in history.tiers if tier in best][:_MAX_LEARNT]
+    return [
+        Example(
+            title=f"Learnt: {name}",
+            why=f"{_tally(before[name])} before, {_tally(after[name])} after: the largest gain of its tier.",
+            rollouts=(
+                *_shown("before", _pick(before[name], 0.0)),
+                *_shown("after", _pick(after[name], 1.0)),
+            ),
+        )
+        for name in chosen
+    ]
+
+
+def _lost(name: str, before: list[Row], after: list[Row]) -> Example | None:
+    if _share_solved(after) >= _share_solved(before):
+        return None
+    why = f"{_tally(before)} before, {_tally(after)} after."
+    shown = (*_shown("before", _pick(before, 1.0)), *_shown("after", _pick(after, 0.0)))
+    return Example(f"Lost: {name}", why, shown)
+
+
+def _still_failing(name: str, after: list[Row]) -> Example | None:
+    if _pick(after, 1.0) or not _pick(after, 0.0):
+        return None
+    return Example(f"Still failing: {name}", f"{_tally(after)} after training.", _shown("after", _pick(after, 0.0)))
+
+
+def _masked(history: History) -> list[Example]:
+    """The latest masked training rollout, or else the latest truncated one."""
+    for step in reversed(history.steps):
+        if not step.masked_share and not step.truncated_share:
+            continue
+        rows = history.training_samples(step.step)
+        masked = next((row for row in rows if row["masked_why"]), None)
+        if masked:
+            why = f"Kept out of the loss by the truncation mask: {masked['masked_why']}."
+            return [_training_example("Masked", step.step, masked, why)]
+        truncated = next((row for row in rows if row["is_truncated"]), None)
+        if truncated:
+            why = "Reached the length limit; it was not masked, so it entered the loss with its reward."
+            if truncated["reward"] is None:
+                why = "Reached the length limit; it is unscored, so it did not enter the loss."
+            return [_training_example("Truncated", step.step, truncated, why)]
+    return []
+
+
+def _training_example(kind: str, step: int, row: Row, why: str) -> Example:
+    return Example(f"{kind}: {row['problem_id']}", why, _shown(f"training step {step}", row))
+
+
+def _by_problem(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    grouped: dict[str, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row["problem_id"], row["sample_index"])):
+        grouped[row["problem_id"]].append(row)
+    return dict(grouped)
+
+
+def _pick(rows: Sequence[Row], reward: float) -> Row | None:
+    return next((row for row in rows if row["reward"] is not None and _is_solved(row) == bool(reward)), None)
+
+
+def _is_solved(row: Row) -> bool:
+    return row["verdict"] == Outcome.ACCEPTED
+
+
+def _share_solved(rows: Sequence[Row]) -> float:
+    scored = [row for row in rows if row["reward"] is not None]
+    return sum(map(_is_solved, scored)) / len(scored) if scored else 0.0
+
+
+def _tally(rows: Sequence[Row]) -> str:
+    scored = [row for row in rows if row["reward"] is not None]
+    return f"{sum(map(_is_solved, scored))} of {len(scored)} samples solved"
+
+
+def _shown(label: str, row: Row | None) -> tuple[Shown, ...]:
+    return (Shown(label, row),) if row else ()
+
+
+def _first(examples: Iterable[Example | None]) -> list[Example]:
+    return [example for example in examples if example][:1]

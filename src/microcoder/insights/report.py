@@ -1,0 +1,257 @@
+"""Run directory -> one page that opens from disk: what was gained, how sure that is, and what it looks like."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from microcoder.config import flatten
+from microcoder.insights import figures
+from microcoder.insights.comparison import Comparison, compare, compare_by_tier, count_unscored
+from microcoder.insights.examples import choose_examples
+from microcoder.insights.figures import Chart, HeldOutPoint
+from microcoder.insights.history import History, missing_extra, read_history
+from microcoder.insights.statistics import Estimate, estimate_accuracy
+from microcoder.metrics import EvaluationMetrics
+from microcoder.runs import write_text
+from microcoder.types import Outcome
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_MAX_CHARACTERS_SHOWN = 12_000
+_MAX_TESTS_SHOWN = 40
+_CONTROL_CHARACTERS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
+_DASH = "–"  # noqa: RUF001
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A quantity before and after, as text."""
+
+    label: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeCount:
+    """How many held-out samples ended one way, and their share for a bar."""
+
+    outcome: str
+    before: int | None
+    after: int | None
+    share_before: float
+    share_after: float
+
+
+def write_report(run_directory: Path) -> Path:
+    """Draw a run's report from its files and return the page's path; an unfinished run is drawn as far as it is.
+
+    Raises:
+        DataError: the folder is no run, or one of its files is damaged.
+        ConfigError: the `insights` extra is not installed.
+    """
+    history = read_history(run_directory)
+    try:
+        charts = draw_charts(history)
+        page = _render(history, charts)
+    except ImportError as error:
+        raise missing_extra(error) from None
+    folder = history.run.report.parent
+    for chart in charts:
+        write_text(folder / f"{chart.name}.svg", _printable(chart.svg))
+    write_text(history.run.report, _printable(page))
+    return history.run.report
+
+
+def draw_charts(history: History) -> list[Chart]:
+    """Return every curve the run has data for."""
+    steps, evaluations = history.steps, history.evaluations
+    charts = []
+    if steps or evaluations:
+        points = [_held_out_point(history, evaluation) for evaluation in evaluations]
+        charts.append(figures.draw_accuracy(steps, points, history.tiers))
+    if steps:
+        charts += [
+            figures.draw_reward(steps),
+            figures.draw_length(steps, evaluations),
+            figures.draw_diversity(steps, evaluations),
+            figures.draw_shares(steps),
+            figures.draw_seconds(steps),
+        ]
+    return charts
+
+
+def _held_out_point(history: History, evaluation: EvaluationMetrics) -> HeldOutPoint:
+    by_tier = {}
+    for tier in history.tiers:
+        solved = {name: s for name, s in evaluation.solved.items() if history.tier_of.get(name) == tier}
+        estimate = estimate_accuracy(solved)
+        if estimate:
+            by_tier[tier] = estimate
+    return HeldOutPoint(evaluation.step, estimate_accuracy(evaluation.solved), by_tier)
+
+
+def _render(history: History, charts: Sequence[Chart]) -> str:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters |= {
+        "percent": _percent,
+        "points": _points,
+        "shown": _shown,
+        "number": lambda value: _DASH if value is None else f"{value:.3g}",
+        "svg": _inline,
+    }
+    source = files("microcoder.insights").joinpath("report.html.j2").read_text(encoding="utf-8")
+    return environment.from_string(source).render(_context(history, charts))
+
+
+def _context(history: History, charts: Sequence[Chart]) -> dict[str, Any]:
+    """Return everything the page shows."""
+    manifest = history.manifest
+    samples_per_problem = max((e.samples_per_problem for e in (history.before, history.after) if e), default=1)
+    headline = compare(history, label="all problems")
+    return {
+        "history": history,
+        "manifest": manifest,
+        "git": manifest.get("git") or {},
+        "summary": history.summary or {},
+        "headline": headline,
+        "comparisons": [headline, *compare_by_tier(history)],
+        "at_k": compare(history, label=f"pass@{samples_per_problem}", k=samples_per_problem)
+        if samples_per_problem > 1
+        else None,
+        "samples_per_problem": samples_per_problem,
+        "changes": _changes(history),
+        "outcomes": _outcome_counts(history),
+        "unscored": count_unscored(history),
+        "warnings": list(_warnings(history, headline)),
+        "charts": charts,
+        "examples": choose_examples(history),
+        "max_tests": _MAX_TESTS_SHOWN,
+        "command": _command(manifest),
+        "config": list(_flags(manifest.get("config") or {})),
+        "packages": sorted((manifest.get("packages") or {}).items()),
+        "facts": [
+            (name, list(_flags({key: manifest[key]})))
+            for name, key in (("Machine", "machine"), ("Isolation", "isolation"))
+            if manifest.get(key)
+        ],
+        "accepted": str(Outcome.ACCEPTED),
+    }
+
+
+def _warnings(history: History, headline: Comparison) -> Iterator[str]:
+    """What a reader must know before trusting the numbers; unscored samples have their own banner."""
+    before, after, summary = history.before, history.after, history.summary or {}
+    if not history.is_finished:
+        yield f"This run is not finished: {len(history.steps)} steps so far, and numbers will change."
+    if not history.steps:
+        yield "No training step was recorded, so there are no training curves."
+    if not before:
+        yield "The untrained model was not evaluated, so there is no before to compare with."
+    if not after:
+        yield "No evaluation after training began was recorded, so there is no after to compare with."
+    for evaluation in (e for e in (before, after) if e and not history.heldout_samples_exist(e)):
+        name = history.run.evaluation_file(evaluation.step).name
+        yield f"The held-out samples evaluations/{name} are missing: rows by tier and examples may be missing too."
+    if before and after and before.solved.keys() != after.solved.keys():
+        yield f"Before and after used different problems; the difference covers the {headline.num_problems} in both."
+    if before and after and before.temperature != after.temperature:
+        yield f"Sampling temperature was {before.temperature:g} before and {after.temperature:g} after."
+    for key, evaluation in (("accuracy_before", before), ("accuracy_after", after)):
+        told = summary.get(key)
+        if isinstance(told, int | float) and evaluation and abs(told - evaluation.accuracy) > 1e-6:
+            yield f"summary.json says {key} = {told:.4f}; evaluations.jsonl, shown here, {evaluation.accuracy:.4f}."
+
+
+def _changes(history: History) -> list[Change]:
+    """What the held-out responses look like, before and after."""
+    before, after = history.before, history.after
+
+    def change(label: str, read: Any) -> Change:
+        return Change(label, *(_DASH if e is None else read(e) for e in (before, after)))
+
+    return [
+        change("response length (mean tokens)", lambda e: f"{e.length_mean:,.1f}"),
+        change("truncated", lambda e: _percent(e.truncated_share)),
+        change("diversity (unique 4-grams)", lambda e: _DASH if e.diversity is None else f"{e.diversity:.3f}"),
+        change("sampling temperature", lambda e: f"{e.temperature:g}"),
+        change("unscored samples", lambda e: str(e.num_unscored)),
+    ]
+
+
+def _outcome_counts(history: History) -> list[OutcomeCount]:
+    """Held-out samples by verdict, the verdicts that occurred."""
+    before = history.before.outcomes if history.before else {}
+    after = history.after.outcomes if history.after else {}
+    totals = sum(before.values()) or 1, sum(after.values()) or 1
+    return [
+        OutcomeCount(
+            str(outcome),
+            before.get(outcome, 0) if history.before else None,
+            after.get(outcome, 0) if history.after else None,
+            before.get(outcome, 0) / totals[0],
+            after.get(outcome, 0) / totals[1],
+        )
+        for outcome in Outcome
+        if before.get(outcome) or after.get(outcome)
+    ]
+
+
+def _command(manifest: Mapping[str, Any]) -> str:
+    command = manifest.get("command")
+    return shlex.join(map(str, command)) if isinstance(command, list) else str(command or "")
+
+
+def _flags(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Dotted keys, as flags name them, with the value as text."""
+    for key, value in flatten(values).items():
+        yield key, "not set" if value is None else str(value)
+
+
+def _percent(value: float | Estimate | None) -> str:
+    if value is None:
+        return _DASH
+    if isinstance(value, Estimate):
+        return f"{value.value:.1%} ({value.low:.1%} to {value.high:.1%})".replace("%", " %")
+    return f"{value:.1%}".replace("%", " %")
+
+
+def _points(difference: Estimate | None) -> str:
+    """Percentage points, signed."""
+    if difference is None:
+        return _DASH
+    value, low, high = (_signed(100 * x) for x in (difference.value, difference.low, difference.high))
+    return f"{value} ({low} to {high})"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")  # noqa: RUF001
+
+
+def _shown(text: str | None) -> str:
+    """Text from a model, made safe to look at: control characters visible, the end of a long one named."""
+    visible = (text or "").replace("\r\n", "\n").translate(_CONTROL_CHARACTERS)
+    more = len(visible) - _MAX_CHARACTERS_SHOWN
+    return visible if more <= 0 else f"{visible[:_MAX_CHARACTERS_SHOWN]}\n[{more:,} more characters in the run's files]"
+
+
+def _inline(chart: Chart) -> Markup:
+    """The chart's SVG as markup: matplotlib escaped whatever text stands in it."""
+    from markupsafe import Markup
+
+    return Markup(_printable(chart.svg))
+
+
+def _printable(text: str) -> str:
+    """Lone surrogates cannot be written as UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
