@@ -1,0 +1,96 @@
+"""Problems by the hundred: graded, split for training and for measuring, the same for the same seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+from microcoder.errors import DataError
+from microcoder.micro.programs import FUNCTION_NAME, reference_program
+from microcoder.micro.statements import write_statement
+from microcoder.micro.templates import STYLES, TIERS, Split, Style, Task, Tier, draw_task, draw_template, split_of
+from microcoder.micro.testing import make_tests
+from microcoder.types import Problem
+
+TIME_LIMIT_SECONDS = 1.0
+MEMORY_LIMIT_MIB = 256
+_ATTEMPTS = 2000
+
+
+def generate_problems(
+    *,
+    split: Split,
+    num_problems: int,
+    seed: int = 0,
+    tiers: Sequence[Tier] = TIERS,
+    styles: Sequence[Style] = STYLES,
+) -> list[Problem]:
+    """Generate problems with distinct statements.
+
+    Args:
+        split: no held-out statement is ever a training statement, whatever the seeds; nor is a held-out chain of
+            two or more operations ever in training or in a demonstration.
+        num_problems: how many.
+        seed: another seed draws other problems of the same split.
+        tiers: dealt out in turn; name a tier twice to get twice as many of it.
+        styles: drawn at random; name a style twice to get it twice as often.
+
+    Raises:
+        DataError: the world has no more distinct statements of that kind, or an argument is not allowed.
+    """
+    _check(split, tiers, styles)
+    generator = random.Random(f"microcoder problems {split} {seed}")
+    drawn = draw_tasks(generator, tiers=tiers, styles=styles, split=split)
+    seen: set[str] = set()
+    problems = []
+    for index in range(num_problems):
+        for _, (task, statement) in zip(range(_ATTEMPTS), drawn, strict=False):
+            if task.template.tier == tiers[index % len(tiers)] and statement not in seen:
+                break
+        else:
+            raise DataError(
+                f"{num_problems} {split} problems of tiers {list(tiers)} and styles {list(styles)} are more than "
+                f"there are: found {index} distinct ones; ask for {index} or fewer, or for more tiers and styles"
+            )
+        seen.add(statement)
+        problems.append(_problem(task, statement, f"micro-{split}-{task.template.tier}-{index:06d}", generator))
+    return problems
+
+
+def draw_tasks(
+    generator: random.Random, *, tiers: Sequence[Tier], styles: Sequence[Style], split: Split
+) -> Iterator[tuple[Task, str]]:
+    """Draw tasks of a split with their statements, without end; tiers come up at random."""
+    while True:
+        template = draw_template(generator.choice(tiers), generator)
+        task = draw_task(template, generator.choice(styles), generator)
+        statement = write_statement(task, generator)
+        if split_of(task, statement) == split:
+            yield task, statement
+
+
+def _check(split: str, tiers: Sequence[str], styles: Sequence[str]) -> None:
+    for name, given, allowed in (
+        ("split", (split,), ("train", "heldout")),
+        ("tier", tiers, TIERS),
+        ("style", styles, STYLES),
+    ):
+        unknown = [value for value in given if value not in allowed]
+        if unknown or not given:
+            raise DataError(f"{name} {unknown[0] if unknown else 'missing'!r}; allowed: {', '.join(allowed)}")
+
+
+def _problem(task: Task, statement: str, identifier: str, generator: random.Random) -> Problem:
+    reference = reference_program(task)
+    is_function = task.style == "function"
+    return Problem(
+        id=identifier,
+        statement=statement,
+        fn_name=FUNCTION_NAME if is_function else None,
+        starter_code=reference.split("\n")[0] if is_function else None,
+        tests=make_tests(task, reference, generator),
+        time_limit_seconds=TIME_LIMIT_SECONDS,
+        memory_limit_mib=MEMORY_LIMIT_MIB,
+        tier=task.template.tier,
+        reference=reference,
+    )

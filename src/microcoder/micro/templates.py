@@ -1,0 +1,186 @@
+"""Templates: the kinds of problem there are, in three tiers, and the tasks drawn from them.
+
+A template fixes the tier, what comes in and the chain of operation kinds; a task fills in the operations, their
+constants and the answer style. Tasks are split by *composition*: a quarter of all operation chains never appears
+in training or in demonstrations. A chain of one operation cannot be held out without holding out the operation,
+so there the split goes by the wording instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from microcoder.micro.algorithms import ALGORITHMS, ALGORITHMS_BY_TIER
+from microcoder.micro.integers import STEPS
+from microcoder.micro.numbers import ARRANGEMENTS, FILTERS, MAPS, MEASURES
+from microcoder.micro.operations import Domain, Kind, Operation
+from microcoder.micro.words import EDITS, TRAITS
+
+Tier = Literal["easy", "medium", "hard"]
+Style = Literal["stdin", "function"]
+Split = Literal["train", "heldout"]
+
+TIERS: tuple[Tier, ...] = ("easy", "medium", "hard")
+STYLES: tuple[Style, ...] = ("stdin", "function")
+HELDOUT_SHARE = 0.25
+
+OPERATIONS: Mapping[Kind, Mapping[str, Operation]] = MappingProxyType(
+    {
+        Kind.FILTER: FILTERS,
+        Kind.MAP: MAPS,
+        Kind.MEASURE: MEASURES,
+        Kind.ARRANGE: ARRANGEMENTS,
+        Kind.EDIT: EDITS,
+        Kind.TRAIT: TRAITS,
+        Kind.STEP: STEPS,
+        Kind.ALGORITHM: ALGORITHMS,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An operation of a task with its constant filled in."""
+
+    kind: Kind
+    name: str
+    """Key into `OPERATIONS[kind]`; still with `{k}` where there is a constant."""
+    constant: int | None = None
+
+    @property
+    def operation(self) -> Operation:
+        """What the step does."""
+        return OPERATIONS[self.kind][self.name]
+
+    def fill(self, text: str) -> str:
+        """Put the constant into a text of the operation."""
+        return text if self.constant is None else text.replace("{k}", str(self.constant))
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A kind of problem."""
+
+    name: str
+    tier: Tier
+    domain: Domain
+    slots: tuple[Kind, ...]
+    weight: float
+    """How often it is drawn, relative to the others of its tier."""
+    algorithm: str | None = None
+    """The one operation of an algorithm template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A template with its operations: all that is asked, before it is put into words."""
+
+    template: Template
+    steps: tuple[Step, ...]
+    style: Style
+
+    @property
+    def composition(self) -> str:
+        """The chain of operations without constants: what the split holds out."""
+        return " > ".join(step.name for step in self.steps)
+
+
+def _shape(tier: Tier, domain: Domain, weight: float, *slots: Kind) -> Template:
+    return Template("-".join([domain, *slots]), tier, domain, slots, weight)
+
+
+_F, _M, _Q, _A, _E, _T, _S = (
+    Kind.FILTER,
+    Kind.MAP,
+    Kind.MEASURE,
+    Kind.ARRANGE,
+    Kind.EDIT,
+    Kind.TRAIT,
+    Kind.STEP,
+)
+_SHAPES = (
+    _shape("easy", "numbers", 3, _Q),
+    _shape("easy", "numbers", 2, _A),
+    _shape("easy", "word", 2, _E),
+    _shape("easy", "word", 2, _T),
+    _shape("easy", "integer", 2, _S),
+    _shape("easy", "integer", 3, _S, _S),
+    _shape("medium", "numbers", 4, _F, _Q),
+    _shape("medium", "numbers", 3, _F, _A),
+    _shape("medium", "numbers", 3, _M, _Q),
+    _shape("medium", "numbers", 3, _M, _A),
+    _shape("medium", "word", 3, _E, _T),
+    _shape("medium", "word", 2, _E, _E),
+    _shape("medium", "integer", 3, _S, _S, _S),
+    _shape("hard", "numbers", 5, _F, _M, _Q),
+    _shape("hard", "numbers", 4, _F, _M, _A),
+    _shape("hard", "numbers", 3, _F, _F, _Q),
+    _shape("hard", "numbers", 3, _M, _F, _Q),
+    _shape("hard", "word", 3, _E, _E, _T),
+    _shape("hard", "integer", 3, _S, _S, _S, _S),
+    _shape("hard", "integer", 2, _S, _S, _S, _S, _S),
+)
+
+
+def _algorithm_templates() -> tuple[Template, ...]:
+    return tuple(
+        Template(f"{ALGORITHMS[name].domain}-{name}", tier, ALGORITHMS[name].domain, (Kind.ALGORITHM,), 0.7, name)
+        for tier in TIERS
+        for name in ALGORITHMS_BY_TIER[tier]
+    )
+
+
+TEMPLATES: tuple[Template, ...] = _SHAPES + _algorithm_templates()
+_BY_TIER: Mapping[Tier, tuple[Template, ...]] = MappingProxyType(
+    {tier: tuple(template for template in TEMPLATES if template.tier == tier) for tier in TIERS}
+)
+
+
+def draw_step(kind: Kind, generator: random.Random) -> Step:
+    """Draw an operation of a kind and its constant."""
+    operation = generator.choice(list(OPERATIONS[kind].values()))
+    return with_constant(kind, operation.name, generator)
+
+
+def with_constant(kind: Kind, name: str, generator: random.Random) -> Step:
+    """Fill in a random constant where the operation has one."""
+    constants = OPERATIONS[kind][name].constants
+    return Step(kind, name, generator.choice(constants) if constants else None)
+
+
+def draw_task(template: Template, style: Style, generator: random.Random) -> Task:
+    """Fill a template; no operation comes twice, since twice over is often once or never."""
+    if template.algorithm is not None:
+        return Task(template, (Step(Kind.ALGORITHM, template.algorithm),), style)
+    while True:
+        steps = tuple(draw_step(kind, generator) for kind in template.slots)
+        if len({step.name for step in steps}) == len(steps):
+            return Task(template, steps, style)
+
+
+def draw_template(tier: Tier, generator: random.Random) -> Template:
+    """Draw a template of a tier by weight."""
+    templates = _BY_TIER[tier]
+    return generator.choices(templates, [template.weight for template in templates])[0]
+
+
+def split_of(task: Task, statement: str) -> Split:
+    """Say which split a task belongs to: by its composition, or by its wording when it has one operation only."""
+    key = task.composition if len(task.steps) > 1 else statement
+    return "heldout" if stable_share("split", key) < HELDOUT_SHARE else "train"
+
+
+def stable_share(*words: str) -> float:
+    """Hash words to [0, 1), the same on every machine and in every process."""
+    digest = hashlib.sha256("\x1f".join(words).encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+def choose(generator: random.Random, options: Sequence[str]) -> str:
+    """Draw one of some texts."""
+    return options[generator.randrange(len(options))]
