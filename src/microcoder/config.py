@@ -142,3 +142,11 @@ def _models(annotation: object) -> Iterator[type[BaseModel]]:
     elif not isinstance(annotation, type):
         for argument in get_args(annotation):
             yield from _models(argument)
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as one level of dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return flat

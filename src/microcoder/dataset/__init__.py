@@ -1,1 +1,5 @@
-"""Dataset pipeline: collect, process, filter, verify. So far: reading problem files."""
+"""Dataset: problem files today; collect, process, filter and verify build on them. Needs no torch."""
+
+from microcoder.dataset.problems import read_problems, write_problems
+
+__all__ = ["read_problems", "write_problems"]

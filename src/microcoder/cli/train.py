@@ -1,0 +1,138 @@
+"""`microcoder train`: train a model by a recipe."""
+
+from __future__ import annotations
+
+import importlib.util
+import json as json_module
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from microcoder.config import flatten, load_config
+from microcoder.errors import ConfigError
+from microcoder.training.config import ProblemFiles, TrainConfig
+from microcoder.training.estimate import Estimate, estimate_run
+
+
+def train(
+    *overrides: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    config: Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")],
+    run_dir: Path | None = None,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Train a model by a recipe; the same command goes on with a run that was cut off.
+
+    Any key of the recipe can be given as a flag: `--algorithm.masking.rho 0.2`.
+
+    Parameters
+    ----------
+    config
+        Recipe (TOML). Give it again to lay another over the first.
+    run_dir
+        Where the run is written; by default runs/<name of the recipe's folder>.
+    dry_run
+        Print the resolved config and what the run will take, and stop.
+    json
+        Print one JSON object instead of text.
+    """
+    resolved = load_config(TrainConfig, config, parse_overrides(overrides))
+    target = run_dir or Path("runs") / (config[-1].parent.name if config[-1].stem == "config" else config[-1].stem)
+    if dry_run:
+        _print_dry_run(resolved, target, as_json=json)
+        return
+    if importlib.util.find_spec("trl") is None:
+        raise ConfigError(
+            "training needs torch and TRL, which are not installed; type: pip install 'microcoder[train]'"
+        )
+    # Both pull in torch, which the rest of the command line does without.
+    from microcoder.cli.progress import Progress
+    from microcoder.insights.report import write_report
+    from microcoder.training.session import run_training
+
+    with Progress() as progress:
+        summary = run_training(resolved, run_directory=target, observer=progress, command=["microcoder", *sys.argv[1:]])
+        report = write_report(target)
+    if json:
+        print(json_module.dumps({"run_dir": str(target), "report": str(report), **summary}))
+    else:
+        print(
+            f"held-out accuracy {summary['accuracy_before']:.1%} -> {summary['accuracy_after']:.1%} "
+            f"({summary['num_problems']} problems x {summary['samples_per_problem']} samples), "
+            f"{summary['num_steps']} steps in {summary['wall_seconds']:.0f} s; report: {report}"
+        )
+
+
+def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
+    """Return `--dotted.key value` and `--dotted.key=value` words as a mapping.
+
+    Raises:
+        ConfigError: a word is no flag, or a flag has no value.
+    """
+    overrides: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        flag = rest.pop(0)
+        if not flag.startswith("--") or len(flag) == 2:
+            raise ConfigError(f"unexpected word {flag!r}; keys of the recipe are given as --dotted.key value")
+        key, has_value, value = flag[2:].partition("=")
+        if not has_value:
+            if not rest:
+                raise ConfigError(f"{flag} has no value; type {flag} VALUE")
+            value = rest.pop(0)
+        overrides[key.replace("-", "_")] = value
+    return overrides
+
+
+def _print_dry_run(config: TrainConfig, target: Path, *, as_json: bool) -> None:
+    estimate = estimate_run(config, device="gpu" if _is_gpu_recipe(config) else "cpu")
+    record: dict[str, Any] = {
+        "run_dir": str(target),
+        "config": config.model_dump(mode="json"),
+        "estimate": estimate.as_record(),
+        "missing": _missing_files(config),
+    }
+    if as_json:
+        print(json_module.dumps(record))
+        return
+    for key, value in flatten(record["config"]).items():
+        print(f"{key} = {json_module.dumps(value)}")
+    print()
+    print("\n".join(_describe(config, estimate)))
+    for path in record["missing"]:
+        print(f"not here yet, needed at the start: {path}")
+    print(f"the run would be written to {target}")
+
+
+def _describe(config: TrainConfig, estimate: Estimate) -> list[str]:
+    batch, rollout = config.batch, config.rollout
+    lines = [
+        f"a step: {batch.train_batch_size} problems x {rollout.num_samples} samples = "
+        f"{estimate.rollouts_per_step} rollouts of at most {rollout.max_response_tokens} tokens, "
+        f"{batch.train_batch_size // batch.ppo_mini_batch_size} updates of {batch.ppo_mini_batch_size} problems",
+        f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
+        f"at most {estimate.max_tokens:,} tokens",
+        f"judging: about {estimate.judge_core_hours:.1f} core-hours",
+    ]
+    if estimate.num_parameters is None:
+        return [*lines, "model size unknown here (no config.json, no known name): no estimate of memory and time"]
+    device = "one H100" if estimate.device == "gpu" else "two CPU cores"
+    return [
+        *lines,
+        f"model: {estimate.num_parameters / 1e6:,.1f} M parameters; weights, gradients and optimizer take "
+        f"{estimate.training_memory_gib:,.2f} GiB unsharded, activations come on top",
+        f"time on {device}, were every response as long as allowed: at most about "
+        f"{estimate.generate_hours:,.2f} h sampling and {estimate.update_hours:,.2f} h updating",
+    ]
+
+
+def _is_gpu_recipe(config: TrainConfig) -> bool:
+    return config.model.kind == "hugging_face"
+
+
+def _missing_files(config: TrainConfig) -> list[str]:
+    if not isinstance(config.problems, ProblemFiles):
+        return []
+    return [str(path) for path in (config.problems.train, config.problems.heldout) if not path.exists()]

@@ -1,0 +1,31 @@
+"""Problem files: one `Problem` a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from microcoder.errors import DataError
+from microcoder.records import read_records, write_lines
+from microcoder.types import Problem
+
+
+def read_problems(path: Path) -> list[Problem]:
+    """Read a problem file for training or evaluation.
+
+    Raises:
+        DataError: a line is broken, or a problem has nothing to ask.
+    """
+    problems = read_records(path, Problem, what="problem file")
+    silent = [problem.id for problem in problems if not problem.statement.strip()]
+    if silent:
+        raise DataError(
+            f"problem file {path}: {len(silent)} problems have no statement (first: {silent[0]!r}); "
+            "a model cannot be asked without one"
+        )
+    return problems
+
+
+def write_problems(path: Path, problems: Sequence[Problem]) -> None:
+    """Write a problem file by an atomic rename."""
+    write_lines(path, problems)

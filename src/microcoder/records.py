@@ -1,0 +1,92 @@
+"""JSON-lines files of validated records, plain or gzipped: one reader, one kind of error message."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from microcoder.errors import DataError
+from microcoder.types import Record
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+
+def read_records(path: Path, schema: type[RecordT], *, what: str, unique: str = "id") -> list[RecordT]:
+    """Read every line of a file, or none.
+
+    Args:
+        path: a `.jsonl` or `.jsonl.gz` file; blank lines are skipped.
+        schema: the record of a line.
+        what: what the file is, for messages ("problem file").
+        unique: the field that names a record; a second use of one value is an error.
+
+    Raises:
+        DataError: the file is missing or empty, or a line is broken: which line, what is wrong, what is allowed.
+    """
+    records: list[RecordT] = []
+    first_line: dict[object, int] = {}
+    for number, line in _lines(path, what):
+        where = f"{what} {path} line {number}"
+        try:
+            record = schema.model_validate(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise DataError(f"{where} is not JSON ({error}); fix or remove that line") from None
+        except ValidationError as error:
+            raise DataError(f"{where}: {explain_faults(error, schema)}") from None
+        name = getattr(record, unique)
+        if name in first_line:
+            raise DataError(
+                f"{where}: {unique} {name!r} was already used on line {first_line[name]}; give each record its own"
+            )
+        first_line[name] = number
+        records.append(record)
+    if not records:
+        raise DataError(f"{what} {path} holds no record; write one JSON object a line")
+    return records
+
+
+def explain_faults(error: ValidationError, schema: type[Record]) -> str:
+    """Return one line that names each fault of a record and its fix."""
+    faults = []
+    for fault in error.errors():
+        key = ".".join(str(part) for part in fault["loc"])
+        if fault["type"] == "extra_forbidden":
+            known = sorted(schema.model_fields)
+            close = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1, cutoff=0.6)
+            faults.append(
+                f"unknown key {key}; " + (f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}")
+            )
+        elif fault["type"] == "missing":
+            faults.append(f"key {key} is missing")
+        else:
+            given = repr(fault["input"])
+            given = given if len(given) <= 60 else given[:57] + "..."
+            faults.append(f"{key or 'line'} = {given}: {fault['msg'].removeprefix('Value error, ')}")
+    return "; ".join(faults)
+
+
+def write_lines(path: Path, records: Iterable[Record]) -> None:
+    """Write records as JSON lines by an atomic rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.writelines(record.model_dump_json(exclude_defaults=True) + "\n" for record in records)
+    partial.replace(path)
+
+
+def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, line
+    except FileNotFoundError:
+        raise DataError(f"{what} {path} does not exist; check the path") from None
+    except (IsADirectoryError, PermissionError, UnicodeDecodeError, gzip.BadGzipFile) as error:
+        raise DataError(f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})") from None

@@ -1,0 +1,68 @@
+"""Checkpoints: Hugging Face folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from microcoder.errors import DataError
+from microcoder.runs import RunDirectory, read_json, write_json
+
+STATE_FILE = "microcoder.json"
+"""What we keep beside the engine's state: the step and the run's clock."""
+STAGING = ".staging"
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*", "*.json", "*.jinja", "*.txt", "*.model")
+_ENGINE_FILES = {"trainer_state.json", STATE_FILE}
+
+
+def check_model_folder(path: Path) -> None:
+    """Refuse a folder that Hugging Face could not load a causal language model and its tokenizer from.
+
+    Raises:
+        DataError: what is missing, and what belongs there.
+    """
+    if not path.is_dir():
+        raise DataError(f"model.path {path} does not exist; give a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
+    if not (path / "config.json").is_file() and not (path / "adapter_config.json").is_file():
+        raise DataError(f"checkpoint folder {path} has no config.json; give a folder written by save_pretrained()")
+    if not any(file for pattern in _WEIGHTS for file in path.glob(pattern)):
+        raise DataError(
+            f"checkpoint folder {path} has no weights (*.safetensors or pytorch_model.bin); copy them there, "
+            "or give another folder with --model.path"
+        )
+    if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+        raise DataError(f"checkpoint folder {path} has no tokenizer (tokenizer.json); save the tokenizer into it")
+
+
+def publish_checkpoint(staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int) -> Path:
+    """Turn a folder the engine has written into the step's checkpoint, and drop the oldest beyond `keep`."""
+    write_json(staged / STATE_FILE, {"step": step, **clock})
+    published = run.checkpoint(step)
+    if published.exists():
+        shutil.rmtree(published)
+    staged.replace(published)
+    for old in run.checkpoint_steps()[:-keep]:
+        shutil.rmtree(run.checkpoint(old))
+    return published
+
+
+def read_clock(run: RunDirectory, step: int) -> dict[str, float]:
+    """Return the run's clock as it was at a checkpoint: `wall_seconds` and `cpu_seconds`."""
+    state: dict[str, Any] = read_json(run.checkpoint(step) / STATE_FILE, what="checkpoint state")
+    return {name: state[name] for name in ("wall_seconds", "cpu_seconds")}
+
+
+def export_model(checkpoint: Path, target: Path) -> None:
+    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, whole or not at all."""
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    files = {file for pattern in _MODEL_FILES for file in checkpoint.glob(pattern) if file.name not in _ENGINE_FILES}
+    for file in sorted(files):
+        shutil.copy2(file, partial / file.name)
+    if target.exists():
+        shutil.rmtree(target)
+    partial.replace(target)

@@ -1,0 +1,289 @@
+"""The training recipe. Defaults are the published one (paper, section 5.1; see `recipes/`); a key is a departure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from microcoder.config import Config
+from microcoder.evaluator import StopRule
+from microcoder.micro import DemonstrationNoise
+from microcoder.training.masking import NonIncorrect
+from microcoder.training.prompts import PromptStyle
+
+
+class WarmStartConfig(Config):
+    """What decides a micro checkpoint, besides the code."""
+
+    hidden_size: int = Field(default=128, ge=8)
+    num_layers: int = Field(default=4, ge=1)
+    num_heads: int = Field(default=4, ge=1)
+    num_kv_heads: int = Field(default=2, ge=1)
+    intermediate_size: int = Field(default=384, ge=8)
+    vocab_size: int = Field(default=1024, ge=300)
+    num_demonstrations: int = Field(default=40_000, ge=1)
+    """Distinct answers to learn from; passes over them follow from the steps and the batch."""
+    num_steps: int = Field(default=600, ge=1)
+    batch_size: int = Field(default=64, ge=1)
+    learning_rate: float = Field(default=2e-3, gt=0)
+    """Peak; linear warm-up over 50 steps, then cosine to 5 %."""
+    prompt_weight: float = Field(default=0.1, ge=0, le=1)
+    """Weight of statement tokens in the loss; response tokens count 1. Some teaches the words faster."""
+    max_tokens: int = Field(default=192, ge=16, le=1024)
+    """Statement and response are cut here; only rambling answers are longer."""
+    seed: int = 0
+    noise: DemonstrationNoise = DemonstrationNoise()
+    """How wrong the demonstrations are: with it the untrained accuracy goes up and down."""
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> WarmStartConfig:
+        if self.hidden_size % self.num_heads or (self.hidden_size // self.num_heads) % 2:
+            raise ValueError(
+                f"hidden_size={self.hidden_size} must be num_heads={self.num_heads} times an even number; "
+                f"try hidden_size={self.num_heads * 32}"
+            )
+        if self.num_heads % self.num_kv_heads:
+            raise ValueError(f"num_kv_heads={self.num_kv_heads} must divide num_heads={self.num_heads}; try 1")
+        return self
+
+
+class MicroModel(Config):
+    """The tiny Qwen3 of the micro lab: built on first use, cached, deterministic from its seed."""
+
+    kind: Literal["micro"]
+    warm_start: WarmStartConfig = WarmStartConfig()
+    cache: Path = Path(".cache/microcoder")
+    """Folder of built checkpoints."""
+
+
+class LoraAdapter(Config):
+    """Train low-rank adapters instead of all weights."""
+
+    rank: int = Field(default=16, ge=1)
+    alpha: int = Field(default=32, ge=1)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
+
+
+class HuggingFaceModel(Config):
+    """A causal language model in Hugging Face format."""
+
+    kind: Literal["hugging_face"]
+    path: str = Field(min_length=1)
+    """A checkpoint folder or a hub id."""
+    revision: str | None = None
+    """Commit, tag or branch of a hub id."""
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Weights while training; float32 keeps small learning rates from being rounded away."""
+    gradient_checkpointing: bool = True
+    lora: LoraAdapter | None = None
+
+
+class MicroProblems(Config):
+    """Generated problems of the micro lab."""
+
+    kind: Literal["micro"]
+    num_train: int = Field(default=1500, ge=1)
+    num_heldout: int = Field(default=120, ge=1)
+    tiers: tuple[Literal["easy", "medium", "hard"], ...] = ("easy", "medium", "hard")
+    styles: tuple[Literal["stdin", "function"], ...] = ("stdin", "function")
+    seed: int = 0
+
+
+class ProblemFiles(Config):
+    """Problem files in our record format, one problem a line."""
+
+    kind: Literal["files"]
+    train: Path
+    heldout: Path
+
+
+class ConstantTemperature(Config):
+    """One temperature for the whole run."""
+
+    kind: Literal["constant"] = "constant"
+    value: float = Field(default=1.2, gt=0, le=4)
+
+
+class TemperatureStage(Config):
+    """A temperature from a step on."""
+
+    from_step: int = Field(ge=1)
+    value: float = Field(gt=0, le=4)
+
+
+class StagedTemperature(Config):
+    """Low first, then high: transitions at given steps (never a continuous ramp: it damages diversity for good)."""
+
+    kind: Literal["staged"]
+    stages: tuple[TemperatureStage, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _stages_ascend_from_one(self) -> StagedTemperature:
+        steps = [stage.from_step for stage in self.stages]
+        if steps[0] != 1 or steps != sorted(set(steps)):
+            raise ValueError(f"stages start at steps {steps}; the first must be 1 and each later than the one before")
+        return self
+
+
+class RolloutConfig(Config):
+    """How responses are sampled."""
+
+    num_samples: int = Field(default=8, ge=2)
+    """Responses per problem: the group, G."""
+    max_response_tokens: int = Field(default=8192, ge=1)
+    """L_max."""
+    temperature: Annotated[ConstantTemperature | StagedTemperature, Field(discriminator="kind")] = ConstantTemperature()
+    backend: Literal["transformers", "vllm"] = "transformers"
+    """`vllm` samples in the training processes (GPU only)."""
+
+
+class BatchConfig(Config):
+    """Batch sizes, in problems unless the name says otherwise."""
+
+    train_batch_size: int = Field(default=64, ge=1)
+    """Problems sampled in one step."""
+    ppo_mini_batch_size: int = Field(default=64, ge=1)
+    """Problems per parameter update; train_batch_size / ppo_mini_batch_size updates a step."""
+    micro_batch_rollouts: int = Field(default=8, ge=1)
+    """Rollouts in one forward and backward pass on one device; bounds memory, changes no result."""
+
+    @model_validator(mode="after")
+    def _updates_divide_the_step(self) -> BatchConfig:
+        if self.train_batch_size % self.ppo_mini_batch_size:
+            raise ValueError(
+                f"ppo_mini_batch_size={self.ppo_mini_batch_size} does not divide "
+                f"train_batch_size={self.train_batch_size}; try {_largest_divisor(self.train_batch_size, self.ppo_mini_batch_size)}"
+            )
+        return self
+
+
+class NoMasking(Config):
+    """Keep every advantage."""
+
+    kind: Literal["none"]
+
+
+class MaskAll(Config):
+    """Zero the advantage of every truncated rollout (DeepCoder)."""
+
+    kind: Literal["all"]
+
+
+class ConditionalMasking(Config):
+    """Zero the advantage of some truncated rollouts (paper, equation 2)."""
+
+    kind: Literal["conditional"] = "conditional"
+    rho: float = Field(default=0.1, ge=0, le=1)
+    """Share of the eligible truncated rollouts that is masked."""
+    repeat_window_tokens: int = Field(default=128, ge=1)
+    """m: a response whose last m tokens equal the m before is not eligible."""
+    non_incorrect: NonIncorrect = "correct_or_incomplete"
+
+
+class AlgorithmConfig(Config):
+    """MicroCoder-GRPO: group-normalised advantage, conditional truncation masking, high clip, no KL."""
+
+    masking: Annotated[NoMasking | MaskAll | ConditionalMasking, Field(discriminator="kind")] = ConditionalMasking()
+    clip_low: float = Field(default=0.2, gt=0, lt=1)
+    clip_high: float = Field(default=0.28, gt=0)
+    loss_normalisation: Literal["dapo", "grpo", "dr_grpo"] = "dapo"
+    """What a token's loss is divided by: all tokens of the step, of its response, or a constant (TRL's loss types)."""
+    kl_coefficient: float = Field(default=0.0, ge=0)
+    """beta_0; 0 needs no reference model."""
+
+
+class OptimizerConfig(Config):
+    """AdamW."""
+
+    learning_rate: float = Field(default=1e-6, gt=0)
+    warmup_steps: int = Field(default=0, ge=0)
+    """Training steps over which the learning rate rises from 0; constant afterwards."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    beta1: float = Field(default=0.9, gt=0, lt=1)
+    beta2: float = Field(default=0.999, gt=0, lt=1)
+    max_grad_norm: float = Field(default=1.0, gt=0)
+
+
+class EvaluationConfig(Config):
+    """Accuracy on held-out problems: before the first step, every few steps, after the last."""
+
+    every_steps: int = Field(default=20, ge=1)
+    samples_per_problem: int = Field(default=4, ge=1)
+    temperature: float = Field(default=1.0, gt=0, le=4)
+    max_response_tokens: int | None = Field(default=None, ge=1)
+    """Longer than in training where set (the paper trains at 4K and tests at 8K); None: the same."""
+    batch_rollouts: int = Field(default=256, ge=1)
+    """Responses sampled at a time; bounds memory."""
+    seed: int = 1_000_003
+
+
+class EvaluatorConfig(Config):
+    """The judge."""
+
+    workers: int | None = Field(default=None, ge=1)
+    """Sandboxes at work at a time; None: one a core."""
+    stop: StopRule = "first_failure"
+    """When to stop testing a program; the 0/1 reward needs no more than its first failing test."""
+    allow_degraded_sandbox: bool = False
+
+
+class CheckpointConfig(Config):
+    """When to save, and how much to keep."""
+
+    every_steps: int = Field(default=10, ge=1)
+    keep: int = Field(default=2, ge=1)
+    """Latest checkpoints kept."""
+
+
+class TrainConfig(Config):
+    """A training run, whole."""
+
+    engine: Literal["trl"] = "trl"
+    seed: int = Field(default=0, ge=0)
+    num_steps: int = Field(default=300, ge=1)
+    """Sampling rounds; each is train_batch_size / ppo_mini_batch_size parameter updates."""
+    prompt_style: PromptStyle = "instruct"
+    model: Annotated[MicroModel | HuggingFaceModel, Field(discriminator="kind")]
+    problems: Annotated[MicroProblems | ProblemFiles, Field(discriminator="kind")]
+    rollout: RolloutConfig = RolloutConfig()
+    batch: BatchConfig = BatchConfig()
+    algorithm: AlgorithmConfig = AlgorithmConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    evaluator: EvaluatorConfig = EvaluatorConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+
+    @model_validator(mode="after")
+    def _problems_fill_a_step(self) -> TrainConfig:
+        if isinstance(self.problems, MicroProblems) and self.batch.train_batch_size > self.problems.num_train:
+            raise ValueError(
+                f"batch.train_batch_size={self.batch.train_batch_size} is more than "
+                f"problems.num_train={self.problems.num_train}; lower the one or raise the other"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _micro_batches_fill_an_update(self) -> TrainConfig:
+        rollouts = self.batch.ppo_mini_batch_size * self.rollout.num_samples
+        micro = self.batch.micro_batch_rollouts
+        if rollouts % micro:
+            raise ValueError(
+                f"batch.micro_batch_rollouts={micro} does not divide the {rollouts} rollouts of an update "
+                f"(ppo_mini_batch_size {self.batch.ppo_mini_batch_size} x num_samples {self.rollout.num_samples}); "
+                f"try {_largest_divisor(rollouts, micro)}"
+            )
+        return self
+
+    def temperature_stages(self) -> list[tuple[int, float]]:
+        """Return (first step, temperature) pairs, whatever the schedule's kind."""
+        schedule = self.rollout.temperature
+        if isinstance(schedule, ConstantTemperature):
+            return [(1, schedule.value)]
+        return [(stage.from_step, stage.value) for stage in schedule.stages]
+
+
+def _largest_divisor(number: int, at_most: int) -> int:
+    return next(d for d in range(min(number, at_most), 0, -1) if number % d == 0)

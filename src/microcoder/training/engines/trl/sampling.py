@@ -1,0 +1,63 @@
+"""Sampling settings of a live TRL trainer.
+
+TRL 1.16 keeps the temperature in three places: the generation config, the vLLM client, and a closure that
+`add_fused_lm_head` makes for the log-probs. Changing fewer than all three leaves the loss at the old
+temperature, silently. Ratios must be taken at the sampling temperature (paper, equation 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import CellType, FunctionType
+
+from torch import nn
+from trl import GRPOTrainer
+
+from microcoder.errors import TrainingError
+
+
+def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_tokens: int) -> None:
+    """Sample, and take log-probs, at this temperature and length from now on."""
+    trainer.temperature = temperature
+    trainer.max_completion_length = max_response_tokens
+    if trainer.use_vllm:
+        trainer.vllm_generation.temperature = temperature
+        trainer.vllm_generation.max_completion_length = max_response_tokens
+    else:
+        trainer.generation_config.temperature = temperature
+        trainer.generation_config.max_new_tokens = max_response_tokens
+        trainer.generation_kwargs.update(temperature=temperature, max_new_tokens=max_response_tokens)
+    models = [trainer.model] + ([trainer.ref_model] if trainer.ref_model is not None else [])
+    for model in models:
+        _temperature_cell(model).cell_contents = temperature
+
+
+def _temperature_cell(model: nn.Module) -> CellType:
+    """Find where the fused LM head keeps its temperature, under whatever wrapped the forward since."""
+    for function in _wrapped_functions(model):
+        if function.__code__.co_name == "_fused_forward" and function.__closure__:
+            cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+            if "temperature" in cells:
+                return cells["temperature"]
+    raise TrainingError(
+        "cannot find the temperature of TRL's fused LM head, so the log-probs would be taken at the wrong "
+        "temperature; install a TRL this version was tested with: pip install 'trl>=1.16,<1.17'"
+    )
+
+
+def _wrapped_functions(model: nn.Module) -> Iterator[FunctionType]:
+    todo: list[object] = [
+        module.__dict__[name]
+        for module in model.modules()
+        for name in ("forward", "_original_forward")
+        if name in module.__dict__
+    ]
+    seen: set[int] = set()
+    while todo:
+        candidate = todo.pop()
+        function = getattr(candidate, "__func__", candidate)
+        if not isinstance(function, FunctionType) or id(function) in seen:
+            continue
+        seen.add(id(function))
+        yield function
+        todo.extend(cell.cell_contents for cell in function.__closure__ or () if callable(cell.cell_contents))

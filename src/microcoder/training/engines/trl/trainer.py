@@ -1,0 +1,281 @@
+"""GRPOTrainer with MicroCoder's decisions: translates between TRL's tensors and the pure functions.
+
+A *step* is ours: one sampling round and its updates. TRL's `global_step` counts updates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, TypeVar
+
+import torch
+from accelerate.utils import gather_object
+from datasets import Dataset
+from peft import LoraConfig
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
+from trl import GRPOConfig
+
+from microcoder.errors import TrainingError
+from microcoder.evaluator import Judge
+from microcoder.metrics import ScoredRollout
+from microcoder.runs import RunDirectory
+from microcoder.training.checkpoints import publish_checkpoint
+from microcoder.training.clocks import PhaseClock, RunClock
+from microcoder.training.config import TrainConfig
+from microcoder.training.engines.trl.arguments import Batches
+from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
+from microcoder.training.engines.trl.sampling import set_sampling
+from microcoder.training.observer import Observer
+from microcoder.training.recorder import record_evaluation, record_step
+from microcoder.training.schedules import order_problems, staged_value
+from microcoder.training.scoring import build_mask, score_heldout, score_rollouts
+from microcoder.training.session import Task, Tasks
+from microcoder.types import Prompt, Rollout
+
+# TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
+OPTIMIZER_METRICS = {
+    "loss": "loss",
+    "grad_norm": "grad_norm",
+    "learning_rate": "learning_rate",
+    "entropy": "entropy",
+    "kl": "kl",
+    "clip_ratio/low_mean": "clip_low_share",
+    "clip_ratio/high_mean": "clip_high_share",
+}
+UNSCORED_ALARM_SHARE = 0.01
+
+
+class MicroCoderTrainer(FrugalGRPOTrainer):
+    """TRL's GRPO loop; sampling, scoring, metrics and checkpoints go through MicroCoder's own modules."""
+
+    def __init__(
+        self,
+        *,
+        config: TrainConfig,
+        batches: Batches,
+        arguments: GRPOConfig,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        peft_config: LoraConfig | None,
+        tasks: Tasks,
+        judge: Judge,
+        run: RunDirectory,
+        run_clock: RunClock,
+        observer: Observer,
+    ) -> None:
+        self.config, self.batches = config, batches
+        self.judge, self.run, self.run_clock, self.observer = judge, run, run_clock, observer
+        self.train_tasks = {task.problem.id: task for task in tasks.train}
+        self.heldout_tasks = tasks.heldout
+        self.mask = build_mask(config.algorithm)
+        self.clock = PhaseClock(observer)
+        self.is_chat = tokenizer.chat_template is not None
+        self.stop_requested = False
+        self._scored_P_G: list[list[ScoredRollout]] = []
+        self._updates: list[dict[str, float]] = []
+        super().__init__(
+            model=model,
+            args=arguments,
+            reward_funcs=self._reward,
+            train_dataset=self._order(tasks.train),
+            processing_class=tokenizer,
+            peft_config=peft_config,
+            callbacks=[_StepBoundary(self)],
+        )
+        self.remove_callback(PrinterCallback)
+
+    @property
+    def steps_done(self) -> int:
+        """Whole steps behind us."""
+        return self.state.global_step // self.batches.updates_per_step
+
+    # --- sampling and scoring: one call a step ---------------------------------------------------------------
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        temperature = staged_value(self.config.temperature_stages(), step=self.steps_done + 1)
+        set_sampling(self, temperature=temperature, max_response_tokens=self.config.rollout.max_response_tokens)
+        output = super()._generate_and_score_completions(inputs)
+        advantages = [sample.advantage for group in self._scored_P_G for sample in group]
+        output["advantages"] = torch.tensor(
+            advantages, dtype=output["advantages"].dtype, device=output["advantages"].device
+        )
+        return output
+
+    def _generate(self, prompts: list[Any]) -> Any:
+        with self.clock.phase("generate"):
+            return super()._generate(prompts)
+
+    def _reward(
+        self,
+        prompts: list[Any],
+        completions: list[Any],
+        completion_ids: list[list[int]],
+        problem_id: list[str],
+        **_: object,
+    ) -> list[float | None]:
+        """Score the rollouts of this process; TRL asks for their rewards, `_scored_P_G` keeps the rest."""
+        tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_id, self.num_generations)]
+        rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.config.rollout.max_response_tokens)
+        with self.clock.phase("judge"):
+            self._scored_P_G = score_rollouts(
+                rollouts_P_G,
+                [task.problem for task in tasks_P],
+                judge=self.judge,
+                mask=self.mask,
+                seed=self.config.seed,
+                step=self.steps_done + 1,
+            )
+        return [sample.reward for group in self._scored_P_G for sample in group]
+
+    def _rollouts(
+        self, completion_ids: Sequence[Sequence[int]], tasks_P: Sequence[Task], max_response_tokens: int
+    ) -> list[list[Rollout]]:
+        # Not TRL's decoded completions: those lose the reasoning where the tokenizer parses it away.
+        texts = self.processing_class.batch_decode(completion_ids, skip_special_tokens=True)
+        num_samples = len(completion_ids) // len(tasks_P)
+        ended = set(self.eos_token_ids)
+        return [
+            [
+                Rollout(
+                    problem_id=task.problem.id,
+                    prompt=task.prompt.text,
+                    completion=text,
+                    token_ids=tuple(ids),
+                    is_truncated=len(ids) >= max_response_tokens and ids[-1] not in ended,
+                )
+                for text, ids in group
+            ]
+            for task, group in zip(
+                tasks_P, _cut(list(zip(texts, completion_ids, strict=True)), num_samples), strict=True
+            )
+        ]
+
+    # --- evaluation on held-out problems ---------------------------------------------------------------------
+
+    def evaluate_policy(self) -> None:
+        """Sample the held-out problems, judge, record; leaves no trace in training (own random numbers)."""
+        settings = self.config.evaluation
+        limit = settings.max_response_tokens or self.config.rollout.max_response_tokens
+        mine = list(enumerate(self.heldout_tasks))[self.accelerator.process_index :: self.accelerator.num_processes]
+        was_training = self.model.training
+        scored: list[tuple[int, list[ScoredRollout]]] = []
+        with self.clock.phase("evaluate"), torch.random.fork_rng():
+            torch.manual_seed(settings.seed + self.accelerator.process_index)
+            set_sampling(self, temperature=settings.temperature, max_response_tokens=limit)
+            self.model.eval()
+            for chunk in _cut(mine, max(1, settings.batch_rollouts // settings.samples_per_problem)):
+                tasks_P = [task for _, task in chunk]
+                prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(settings.samples_per_problem)]
+                _, completion_ids, *_ = super()._generate(prompts)
+                rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
+                groups = score_heldout(rollouts_P_G, [task.problem for task in tasks_P], judge=self.judge)
+                scored.extend(zip((index for index, _ in chunk), groups, strict=True))
+            self.model.train(was_training)
+            self._metrics["eval"].clear()
+            everyone = gather_object(scored)
+        if self.accelerator.is_main_process:
+            groups = [group for _, group in sorted(everyone, key=lambda item: item[0])]
+            self.observer.evaluation(
+                record_evaluation(self.run, groups, step=self.steps_done, temperature=settings.temperature, seconds={})
+            )
+
+    # --- metrics and checkpoints -----------------------------------------------------------------------------
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Collect an update's figures; at the end of a step, record the step."""
+        super().log(logs, start_time)
+        if "loss" not in logs:
+            return
+        update = {ours: float(logs[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in logs}
+        broken = [name for name in ("loss", "grad_norm") if not math.isfinite(update.get(name, 0.0))]
+        if broken:
+            raise TrainingError(
+                f"{broken[0]} is {update[broken[0]]} in step {self.steps_done}; lower optimizer.learning_rate "
+                f"(now {self.config.optimizer.learning_rate}) and start again from the last checkpoint"
+            )
+        self._updates.append(update)
+        if self.state.global_step % self.batches.updates_per_step == 0:
+            self._record_step()
+
+    def _record_step(self) -> None:
+        step = self.steps_done
+        everyone = gather_object(self._scored_P_G)
+        if self.accelerator.is_main_process:
+            metrics = record_step(
+                self.run,
+                everyone,
+                step=step,
+                temperature=self.temperature,
+                max_response_tokens=self.max_completion_length,
+                optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
+                seconds=self.clock.read(),
+            )
+            self.observer.step(metrics, num_steps=self.config.num_steps)
+            if metrics.unscored_share > UNSCORED_ALARM_SHARE:
+                self.observer.note(
+                    f"step {step}: the sandbox could not judge {metrics.unscored_share:.1%} of the rollouts; they are "
+                    "left out of every mean, but the machine needs a look (memory? process limits?)"
+                )
+        self._updates.clear()
+        if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
+            self.evaluate_policy()
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        with self.clock.phase("checkpoint"):
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()
+            if self.accelerator.is_main_process:
+                publish_checkpoint(
+                    Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}",
+                    self.run,
+                    step=self.steps_done,
+                    clock=self.run_clock.read(),
+                    keep=self.config.checkpoint.keep,
+                )
+
+    # --- inputs ----------------------------------------------------------------------------------------------
+
+    def _order(self, tasks: Sequence[Task]) -> Dataset:
+        """One row a problem asked, in the order of the whole run: a single epoch, so that a resume can skip."""
+        order = order_problems(
+            len(tasks),
+            num_steps=self.config.num_steps,
+            train_batch_size=self.config.batch.train_batch_size,
+            seed=self.config.seed,
+        )
+        rows = [{"prompt": self._as_trl(task.prompt), "problem_id": task.problem.id} for task in tasks]
+        return Dataset.from_list(rows).select(order)
+
+    def _as_trl(self, prompt: Prompt) -> str | list[dict[str, str]]:
+        return [{"role": "user", "content": prompt.text}] if self.is_chat else prompt.text
+
+
+class _StepBoundary(TrainerCallback):
+    """Evaluates before the first step, and asks for checkpoints: only between steps is a resume bit-exact."""
+
+    def __init__(self, trainer: MicroCoderTrainer) -> None:
+        self.trainer = trainer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: object) -> None:
+        if state.global_step == 0:
+            self.trainer.evaluate_policy()
+            self.trainer.clock.read()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
+        if state.global_step % self.trainer.batches.updates_per_step:
+            return
+        step, config = self.trainer.steps_done, self.trainer.config
+        if step % config.checkpoint.every_steps == 0 or step == config.num_steps or self.trainer.stop_requested:
+            control.should_save = True
+        if self.trainer.stop_requested:
+            control.should_training_stop = True
+
+
+ItemT = TypeVar("ItemT")
+
+
+def _cut(items: Sequence[ItemT], size: int) -> list[Sequence[ItemT]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,0 +1,104 @@
+"""The manifest of a run: everything needed to say what was run, and to run it again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from microcoder.config import flatten
+from microcoder.training.config import TrainConfig
+
+FORMAT = 1
+PACKAGES = (
+    "microcoder",
+    "torch",
+    "transformers",
+    "trl",
+    "accelerate",
+    "tokenizers",
+    "datasets",
+    "peft",
+    "numpy",
+    "vllm",
+)
+NEUTRAL_KEYS = ("evaluator.workers", "checkpoint.every_steps", "checkpoint.keep", "model.cache")
+"""Keys that change no result: a run may be resumed under other values."""
+
+
+def build_manifest(
+    config: TrainConfig,
+    *,
+    name: str,
+    command: Sequence[str],
+    machine: Mapping[str, Any],
+    isolation: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the manifest of a run that is about to start."""
+    return {
+        "format": FORMAT,
+        "name": name,
+        "microcoder_version": version("microcoder"),
+        "command": list(command),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "config": config.model_dump(mode="json"),
+        "digest": digest_config(config),
+        "seed": config.seed,
+        "git": read_git(Path(__file__).parent),
+        "packages": read_packages(),
+        "machine": {
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+            "num_cpus": len(os.sched_getaffinity(0)),
+            **machine,
+        },
+        "isolation": dict(isolation),
+    }
+
+
+def digest_config(config: TrainConfig) -> str:
+    """Return a digest of every key that can change a result."""
+    values = {key: value for key, value in flatten(config.model_dump(mode="json")).items() if key not in NEUTRAL_KEYS}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def changed_keys(recorded: Mapping[str, Any], config: TrainConfig) -> list[str]:
+    """Return what differs between a recorded config and this one: "key: old -> new", neutral keys left out."""
+    old, new = flatten(recorded), flatten(config.model_dump(mode="json"))
+    return [
+        f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"
+        for key in sorted(old.keys() | new.keys())
+        if key not in NEUTRAL_KEYS and old.get(key) != new.get(key)
+    ]
+
+
+def read_packages() -> dict[str, str]:
+    """Return the installed versions of the packages that can change a result."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def read_git(folder: Path) -> dict[str, Any] | None:
+    """Return the commit this code is at and whether it was changed since; None outside a checkout."""
+    commit, changes = _git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return None if commit is None else {"commit": commit, "is_dirty": bool(changes)}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,121 @@
+"""Scored rollouts -> metrics -> run directory: the same files from every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from microcoder.errors import EvaluatorFault
+from microcoder.metrics import (
+    EvaluationMetrics,
+    ScoredRollout,
+    StepMetrics,
+    count_methods,
+    count_outcomes,
+    rollout_row,
+    summarise_accuracy,
+)
+from microcoder.runs import RunDirectory, append_row, write_rollouts
+from microcoder.training.advantages import has_signal
+from microcoder.training.diversity import measure_diversity
+from microcoder.types import Outcome
+
+Groups = Sequence[Sequence[ScoredRollout]]
+
+
+def record_step(
+    run: RunDirectory,
+    scored_P_G: Groups,
+    *,
+    step: int,
+    temperature: float,
+    max_response_tokens: int,
+    optimizer: Mapping[str, float],
+    seconds: Mapping[str, float],
+) -> StepMetrics:
+    """Write a step's rollouts and its metrics row; return the row."""
+    samples = [sample for group in scored_P_G for sample in group]
+    rewards = [sample.reward for sample in samples if sample.reward is not None]
+    lengths = [len(sample.rollout.token_ids) for sample in samples]
+    masked = [sample.masked_why for sample in samples if sample.masked_why]
+    metrics = StepMetrics(
+        step=step,
+        reward_mean=fmean(rewards) if rewards else None,
+        accuracy_by_tier=summarise_accuracy(samples)[1],
+        length_mean=fmean(lengths),
+        length_max=max(lengths),
+        diversity=_diversity(scored_P_G),
+        temperature=temperature,
+        max_response_tokens=max_response_tokens,
+        truncated_share=_share(sample.rollout.is_truncated for sample in samples),
+        masked_share=_share(bool(sample.masked_why) for sample in samples),
+        no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
+        unscored_share=_share(sample.reward is None for sample in samples),
+        zero_variance_share=_share(not has_signal([s.reward for s in group]) for group in scored_P_G),
+        outcomes=count_outcomes(samples),
+        methods=count_methods(samples),
+        masked={reason: masked.count(reason) for reason in sorted(set(masked))},
+        optimizer=dict(optimizer),
+        seconds=dict(seconds),
+    )
+    write_rollouts(
+        run.rollout_file(step), [rollout_row(sample, step=step, temperature=temperature) for sample in samples]
+    )
+    append_row(run.metrics, metrics.as_row())
+    return metrics
+
+
+def record_evaluation(
+    run: RunDirectory, scored_P_G: Groups, *, step: int, temperature: float, seconds: Mapping[str, float]
+) -> EvaluationMetrics:
+    """Write the held-out samples and the evaluation's row; return the row.
+
+    Accuracy is the mean over problems of the mean over a problem's scored samples; a problem without a scored
+    sample is in no mean.
+
+    Raises:
+        EvaluatorFault: not one sample could be judged.
+    """
+    samples = [sample for group in scored_P_G for sample in group]
+    accuracies: dict[str, list[float]] = {}
+    for group in scored_P_G:
+        solved = [sample.reward for sample in group if sample.reward is not None]
+        if solved:
+            accuracies.setdefault(group[0].tier or "untiered", []).append(fmean(solved))
+    known = [accuracy for tier in accuracies.values() for accuracy in tier]
+    if not known:
+        raise EvaluatorFault(
+            f"the sandbox could judge none of the {len(samples)} held-out samples (first: {samples[0].verdict.detail})"
+        )
+    metrics = EvaluationMetrics(
+        step=step,
+        accuracy=fmean(known),
+        accuracy_by_tier={tier: fmean(values) for tier, values in sorted(accuracies.items())},
+        num_problems=len(scored_P_G),
+        num_problems_by_tier={tier: len(values) for tier, values in sorted(accuracies.items())},
+        samples_per_problem=len(scored_P_G[0]),
+        num_unscored=sum(sample.reward is None for sample in samples),
+        solved={
+            group[0].rollout.problem_id: [None if s.reward is None else s.verdict.is_accepted for s in group]
+            for group in scored_P_G
+        },
+        length_mean=fmean(len(sample.rollout.token_ids) for sample in samples),
+        diversity=_diversity(scored_P_G),
+        truncated_share=_share(sample.rollout.is_truncated for sample in samples),
+        temperature=temperature,
+        outcomes=count_outcomes(samples),
+        seconds=dict(seconds),
+    )
+    write_rollouts(
+        run.evaluation_file(step), [rollout_row(sample, step=step, temperature=temperature) for sample in samples]
+    )
+    append_row(run.evaluations, metrics.as_row())
+    return metrics
+
+
+def _diversity(scored_P_G: Groups) -> float | None:
+    return measure_diversity([[sample.rollout.token_ids for sample in group] for group in scored_P_G])
+
+
+def _share(claims: Iterable[bool]) -> float:
+    return fmean(map(float, claims))
