@@ -1,1 +1,24 @@
-"""The evaluator: judge untrusted programs against tests in a sandbox. Needs no torch."""
+"""The evaluator: judge untrusted programs against tests in a sandbox. Needs no torch.
+
+>>> from microcoder import Problem, Program
+>>> from microcoder.evaluator import judge
+>>> problem = Problem(id="sum", tests=[{"input": "1 2", "output": "3"}])
+>>> judge([Program("print(sum(map(int, input().split())))")], [problem])[0].outcome
+<Outcome.ACCEPTED: 'accepted'>
+"""
+
+from microcoder.evaluator.compare import Comparison, compare_output, compare_value
+from microcoder.evaluator.isolation import Isolation
+from microcoder.evaluator.judge import Judge, judge
+from microcoder.evaluator.session import STOP_RULES, StopRule
+
+__all__ = [
+    "STOP_RULES",
+    "Comparison",
+    "Isolation",
+    "Judge",
+    "StopRule",
+    "compare_output",
+    "compare_value",
+    "judge",
+]

@@ -1,0 +1,55 @@
+"""What is enforced around a program, and whether that is enough to start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from microcoder.errors import EvaluatorFault
+from microcoder.evaluator.sandbox import layers
+
+_FILE_PROTECTION = (layers.MOUNT_NAMESPACE, layers.LANDLOCK)
+_ALWAYS_REQUIRED = (layers.SECCOMP, layers.RESOURCE_LIMITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """The layers that hold in a sandbox; kept with every result."""
+
+    enforced: tuple[str, ...]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Layer to the reason why it could not be put on."""
+
+    @property
+    def level(self) -> str:
+        """`full`: every layer; `degraded`: the required ones; `unsafe`: less, on the user's own word."""
+        if self.unmet_requirements():
+            return "unsafe"
+        return "degraded" if self.missing else "full"
+
+    def unmet_requirements(self) -> tuple[str, ...]:
+        """Return what must hold and does not: seccomp, resource limits, and one way to keep files unread."""
+        unmet = [layer for layer in _ALWAYS_REQUIRED if layer not in self.enforced]
+        if not any(layer in self.enforced for layer in _FILE_PROTECTION):
+            unmet.append(" or ".join(_FILE_PROTECTION))
+        return tuple(unmet)
+
+    def require(self, *, allow_degraded: bool) -> None:
+        """Refuse a sandbox that does not hold.
+
+        Raises:
+            EvaluatorFault: a required layer is missing and the caller did not accept that.
+        """
+        unmet = self.unmet_requirements()
+        if unmet and not allow_degraded:
+            reasons = "; ".join(f"{layer}: {reason}" for layer, reason in self.missing.items())
+            raise EvaluatorFault(
+                f"the sandbox cannot be closed on this machine: {', '.join(unmet)} missing ({reasons}). "
+                "Use a Linux kernel >= 5.13, or allow user namespaces; only for programs you trust: "
+                "allow_degraded=True (--allow-degraded-sandbox)"
+            )
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the plain form for files."""
+        return {"level": self.level, "enforced": list(self.enforced), "missing": dict(self.missing)}

@@ -1,0 +1,96 @@
+"""The private root: the interpreter's libraries read-only, four devices, a small folder to write in, nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterable, Mapping
+
+from microcoder.evaluator.sandbox.syscalls import make_mount_read_only, mount, pivot_into
+
+_RDONLY, _NOSUID, _NODEV, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_STAGES = ("/mnt", "/media", "/srv", "/proc")
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+PACKAGES = "/packages"
+
+
+def scratch_folder(libraries: Iterable[str]) -> str:
+    """Return where programs may write: /tmp, unless the interpreter itself lives there."""
+    return "/box" if any(path.startswith("/tmp/") for path in libraries) else "/tmp"
+
+
+def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages: Mapping[str, str]) -> None:
+    """Build the root in a mount namespace of our own and move into it.
+
+    Args:
+        libraries: folders that stay readable under their own paths.
+        hidden: folders inside them that look empty.
+        packages: third-party packages by name, readable below `PACKAGES`.
+    """
+    libraries = sorted(set(libraries))
+    scratch = scratch_folder(libraries)
+    mount("none", "/", None, _REC | _PRIVATE)
+    stage = next(s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in libraries))
+    mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
+    os.mkdir(stage + scratch)
+    mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV, "size=16m,nr_inodes=256,mode=1777")
+    bound: list[str] = []
+    for path in libraries:
+        if os.path.islink(path):
+            os.makedirs(os.path.dirname(stage + path), exist_ok=True)
+            os.symlink(os.readlink(path), stage + path)
+        elif not any(path.startswith(done + "/") for done in bound):
+            _bind(path, stage + path, [h for h in hidden if h.startswith(path + "/")], stage)
+            bound.append(path)
+    os.mkdir(stage + PACKAGES)
+    for name, path in packages.items():
+        _bind(path, f"{stage}{PACKAGES}/{name}", [], stage)
+    os.mkdir(stage + "/dev")
+    for device in DEVICES:
+        with open(stage + device, "w"):
+            pass
+        mount(device, stage + device, None, _BIND)
+    mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+    pivot_into(stage)
+    os.chdir(scratch)
+
+
+def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "w"):
+            pass
+    mount(source, target, None, _BIND | _REC)
+    for path in hidden:
+        mount("tmpfs", stage + path, "tmpfs", _NOSUID | _NODEV, "size=4k,nr_inodes=2,mode=0755")
+    try:
+        make_mount_read_only(target)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        mount("none", target, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+
+
+def empty_folder(folder: str) -> None:
+    """Remove what a test left behind.
+
+    Raises:
+        OSError: something could not be removed; the sandbox must not be used again.
+    """
+    with contextlib.suppress(PermissionError):
+        os.chmod(folder, 0o1777)
+    _remove_entries(folder)
+
+
+def _remove_entries(folder: str) -> None:
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            os.chmod(entry.path, 0o700)
+            _remove_entries(entry.path)
+            os.rmdir(entry.path)
+        else:
+            os.unlink(entry.path)

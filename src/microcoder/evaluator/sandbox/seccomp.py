@@ -1,0 +1,163 @@
+"""The system calls a program may make, as BPF programs.
+
+`allow_list` is installed once in the zygote and inherited by every test. `per_test` is small, because it is
+installed for each test: it takes away what only the zygote needs (processes, filters, signals to others).
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Callable
+
+from microcoder.evaluator.sandbox.syscall_numbers import AUDIT_ARCH, FIRST_UNKNOWN, NUMBERS
+from microcoder.evaluator.sandbox.syscalls import IS_X86
+
+_LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _KILL = 0x7FFF0000, 0x80000000
+_OFFSET_NUMBER, _OFFSET_ARCH = 0, 4
+_X32_BIT = 0x40000000
+_CLONE_THREAD = 0x00010000
+_CLONE_NEW_ANYTHING = 0x7E020080
+
+_BASE_NAMES = """
+read write close fstat stat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn pread64
+pwrite64 readv writev access pipe select sched_yield mremap msync mincore madvise dup dup2 pause nanosleep getitimer
+alarm setitimer getpid exit wait4 uname flock fsync fdatasync ftruncate getdents64 getcwd chdir fchdir readlink umask
+gettimeofday getrlimit setrlimit getrusage sysinfo times getuid getgid geteuid getegid getppid getpgrp getgroups
+getresuid getresgid getpgid getsid rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack statfs fstatfs getpriority
+sched_getparam sched_getscheduler sched_get_priority_max sched_get_priority_min arch_prctl gettid time futex
+sched_getaffinity epoll_create set_tid_address restart_syscall fadvise64 timer_create timer_settime timer_gettime
+timer_delete clock_gettime clock_getres clock_nanosleep exit_group epoll_wait epoll_ctl waitid newfstatat readlinkat
+faccessat pselect6 ppoll set_robust_list get_robust_list epoll_pwait eventfd2 epoll_create1 dup3 pipe2 getcpu getrandom
+membarrier statx rseq close_range faccessat2 futex_waitv sendto recvfrom sendmsg recvmsg shutdown getsockopt mlock
+munlock kill tgkill tkill pidfd_open fork vfork
+"""
+_WRITING_NAMES = """
+truncate rename mkdir rmdir unlink symlink chmod fchmod mkdirat unlinkat renameat renameat2 symlinkat fchmodat
+utimensat fallocate copy_file_range sendfile
+"""
+
+_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)  # TCGETS WINSZ FIONREAD FIONCLEX FIOCLEX FIONBIO
+_FCNTLS_REFUSED = (8, 10, 15, 1024, 1026)  # SETOWN SETSIG SETOWN_EX SETLEASE NOTIFY: signals to other processes
+_PRCTLS = (3, 15, 16, 0x53564D41)  # GET_DUMPABLE SET_NAME GET_NAME SET_VMA
+_PRCTLS_OF_ZYGOTE = (1, 22)  # SET_PDEATHSIG SET_SECCOMP
+_OPEN_TO_WRITE = 0o3 | 0o100 | 0o1000 | 0o20000000  # WRONLY RDWR, CREAT, TRUNC, TMPFILE
+
+
+def _argument(index: int) -> int:
+    return 16 + 8 * index
+
+
+def _error(number: int) -> int:
+    return 0x00050000 | number
+
+
+class _Program:
+    """A BPF program under construction: falls through from rule to rule."""
+
+    def __init__(self) -> None:
+        self.instructions: list[tuple[int, int, int, int]] = []
+
+    def add(self, code: int, value: int, if_true: int = 0, if_false: int = 0) -> None:
+        self.instructions.append((code, if_true, if_false, value & 0xFFFFFFFF))
+
+    def start(self) -> None:
+        """Kill on a foreign architecture, then load the call's number."""
+        self.add(_LOAD, _OFFSET_ARCH)
+        self.add(_IF_EQUAL, AUDIT_ARCH, 1, 0)
+        self.add(_RETURN, _KILL)
+        self.add(_LOAD, _OFFSET_NUMBER)
+
+    def rule(self, name: str, action: int) -> None:
+        if name in NUMBERS:
+            self.add(_IF_EQUAL, NUMBERS[name], 0, 1)
+            self.add(_RETURN, action)
+
+    def detailed_rule(self, name: str, build: Callable[[_Program], None]) -> None:
+        """Add a rule that looks at arguments; `build` must end in a return."""
+        if name in NUMBERS:
+            body = _Program()
+            build(body)
+            self.add(_IF_EQUAL, NUMBERS[name], 0, len(body.instructions))
+            self.instructions += body.instructions
+
+    def match_argument(self, index: int, values: tuple[int, ...], matched: int, otherwise: int) -> None:
+        self.add(_LOAD, _argument(index))
+        for value in values:
+            self.add(_IF_EQUAL, value, 0, 1)
+            self.add(_RETURN, matched)
+        self.add(_RETURN, otherwise)
+
+    def pack(self) -> bytes:
+        return b"".join(struct.pack("HBBI", *instruction) for instruction in self.instructions)
+
+
+def allow_list(*, can_write_files: bool, can_open_to_write: bool) -> bytes:
+    """Return the filter that zygote and tests share; whatever it does not name is refused.
+
+    Args:
+        can_write_files: allow renaming, removing and the like; only where writes are confined to a private folder.
+        can_open_to_write: False where nothing else protects files from being opened for writing.
+    """
+    program = _Program()
+    program.start()
+    if IS_X86:
+        program.add(_IF_AT_LEAST, _X32_BIT, 0, 1)
+        program.add(_RETURN, _error(errno.ENOSYS))
+    program.add(_IF_AT_LEAST, FIRST_UNKNOWN, 0, 1)
+    program.add(_RETURN, _error(errno.ENOSYS))
+    program.detailed_rule("clone", lambda p: _clone(p, may_fork=True))
+    program.rule("clone3", _error(errno.ENOSYS))
+    for name in ("execve", "execveat", "socket"):
+        program.rule(name, _error(errno.EACCES))
+    program.detailed_rule("ioctl", lambda p: p.match_argument(1, _IOCTLS, _ALLOW, _error(errno.ENOTTY)))
+    program.detailed_rule("fcntl", lambda p: p.match_argument(1, _FCNTLS_REFUSED, _error(errno.EPERM), _ALLOW))
+    known = (*_PRCTLS, *_PRCTLS_OF_ZYGOTE)
+    program.detailed_rule("prctl", lambda p: p.match_argument(0, known, _ALLOW, _error(errno.EPERM)))
+    program.detailed_rule("socketpair", lambda p: p.match_argument(0, (1,), _ALLOW, _error(errno.EACCES)))
+    program.detailed_rule("prlimit64", lambda p: p.match_argument(0, (0,), _ALLOW, _error(errno.EPERM)))
+    for name, flags in (("open", 1), ("openat", 2)):
+        program.detailed_rule(name, lambda p, flags=flags: _open(p, flags, can_open_to_write))
+    for name in (*_BASE_NAMES.split(), *(_WRITING_NAMES.split() if can_write_files else ())):
+        program.rule(name, _ALLOW)
+    program.add(_RETURN, _error(errno.EPERM))
+    return program.pack()
+
+
+def per_test(only_pid: int | None = None) -> bytes:
+    """Return the filter of one test: threads yes, processes no, and no word to other processes.
+
+    Args:
+        only_pid: without a pid namespace, the only process that may be signalled: the test itself.
+    """
+    program = _Program()
+    program.start()
+    for name in ("fork", "vfork"):
+        program.rule(name, _error(errno.EAGAIN))
+    program.rule("pidfd_open", _error(errno.EPERM))
+    program.detailed_rule("clone", lambda p: _clone(p, may_fork=False))
+    program.detailed_rule("prctl", lambda p: p.match_argument(0, _PRCTLS, _ALLOW, _error(errno.EPERM)))
+    if only_pid is not None:
+        program.rule("tkill", _error(errno.EPERM))
+        for name in ("kill", "tgkill"):
+            program.detailed_rule(name, lambda p: p.match_argument(0, (only_pid,), _ALLOW, _error(errno.EPERM)))
+    program.add(_RETURN, _ALLOW)
+    return program.pack()
+
+
+def _clone(program: _Program, may_fork: bool) -> None:
+    program.add(_LOAD, _argument(0))
+    program.add(_IF_ANY_BIT, _CLONE_NEW_ANYTHING, 0, 1)
+    program.add(_RETURN, _error(errno.EPERM))
+    program.add(_IF_ANY_BIT, _CLONE_THREAD, 0, 1)
+    program.add(_RETURN, _ALLOW)
+    program.add(_RETURN, _ALLOW if may_fork else _error(errno.EAGAIN))
+
+
+def _open(program: _Program, flags: int, can_open_to_write: bool) -> None:
+    if not can_open_to_write:
+        program.add(_LOAD, _argument(flags))
+        program.add(_IF_ANY_BIT, _OPEN_TO_WRITE, 0, 1)
+        program.add(_RETURN, _error(errno.EROFS))
+    program.add(_RETURN, _ALLOW)

@@ -1,0 +1,173 @@
+"""Putting on the layers of isolation.
+
+The order matters: namespaces, private root, preloading, then giving up rights, and the filter of system calls
+last. A layer that the kernel refuses is noted with the reason; the supervisor decides whether to go on.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import random
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from microcoder.evaluator.sandbox import identity, landlock, layers, mounts, runner, seccomp, warmup
+from microcoder.evaluator.sandbox.syscalls import (
+    PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    SeccompFilter,
+    drop_bounding_capabilities,
+    drop_capabilities,
+    prctl,
+)
+
+
+@dataclass
+class Setup:
+    """What is in force in this zygote."""
+
+    wanted: set[str]
+    missing: dict[str, str] = field(default_factory=dict)
+    in_user_namespace: bool = False
+    is_init: bool = False
+    """We are process 1 of a pid namespace of our own: killing "everything" means only what is ours."""
+    owns_uid: bool = False
+    scratch: str | None = None
+    per_test_filter: SeccompFilter | None = None
+
+    def has(self, layer: str) -> bool:
+        """Whether a layer is in force."""
+        return layer in self.wanted and layer not in self.missing
+
+    def report(self) -> dict[str, str]:
+        """Return the layers that are not in force, with the reason."""
+        return {layer: self.missing.get(layer, "switched off") for layer in layers.LAYERS if not self.has(layer)}
+
+    def attempt(self, layer: str, action: Callable[[], object]) -> None:
+        """Put a layer on, or note why not."""
+        if layer in self.wanted and layer not in self.missing:
+            try:
+                action()
+            except (OSError, StopIteration) as error:
+                self.missing[layer] = f"{type(error).__name__}: {error}"
+
+
+def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
+    """Put on every layer up to the filter of system calls."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    setup = Setup(wanted=set(config["layers"]))
+    is_root = os.geteuid() == 0
+    user = identity.pick_user(os.getpid()) if is_root else None
+    setup.missing, setup.in_user_namespace = identity.enter_namespaces(setup.wanted)
+    if setup.has(layers.PID_NAMESPACE):
+        _become_init(control)
+        setup.is_init = os.getpid() == 1
+    libraries, packages = config["libraries"], config["packages"]
+    config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    setup.attempt(layers.MOUNT_NAMESPACE, lambda: mounts.enter_private_root(libraries, config["hidden"], packages))
+    if setup.has(layers.MOUNT_NAMESPACE):
+        setup.scratch = mounts.scratch_folder(libraries)
+        packages = {name: f"{mounts.PACKAGES}/{name}" for name in packages}
+    else:
+        os.chdir("/")
+    _preload(config["preload"], sorted({os.path.dirname(path) for path in packages.values()}))
+    if is_root:
+        _drop_user(setup, user, config["stdlib"])
+    _give_up_rights(setup)
+    setup.attempt(
+        layers.LANDLOCK,
+        lambda: landlock.restrict(
+            readable=["/"] if setup.scratch else [*libraries, *packages.values()],
+            hidden=() if setup.scratch else config["hidden"],
+            writable=[setup.scratch] if setup.scratch else [],
+            devices=mounts.DEVICES,
+        ),
+    )
+    return setup
+
+
+def _become_init(control: socket.socket) -> None:
+    """Fork process 1 of the new pid namespace; the parent only waits for it."""
+    pid = os.fork()
+    if pid:
+        control.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _, status = os.waitpid(pid, 0)
+        os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _preload(modules: list[str], package_folders: list[str]) -> None:
+    """Import what programs import, with the same random state for every test."""
+    sys.path += package_folders
+    for name in modules:
+        importlib.import_module(name)
+    random.seed(0)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(0)
+    runner.prepare_standard_library()
+
+
+def _drop_user(setup: Setup, user: int | None, stdlib: str) -> None:
+    """Stop being root."""
+    if setup.in_user_namespace or user is None:
+        setup.missing[layers.UNPRIVILEGED_USER] = "the user namespace maps no other user"
+    elif not identity.is_readable_by_others(stdlib):
+        setup.missing[layers.UNPRIVILEGED_USER] = f"{stdlib} is readable by root only"
+    else:
+        setup.attempt(layers.UNPRIVILEGED_USER, lambda: identity.drop_user(user))
+        setup.owns_uid = setup.has(layers.UNPRIVILEGED_USER)
+
+
+def _give_up_rights(setup: Setup) -> None:
+    drop_bounding_capabilities()
+    setup.owns_uid = setup.owns_uid or setup.in_user_namespace
+    setup.attempt(layers.NO_CAPABILITIES, drop_capabilities)
+    setup.attempt(layers.NOT_DUMPABLE, lambda: prctl(PR_SET_DUMPABLE, 0))
+    setup.attempt(layers.NO_NEW_PRIVILEGES, lambda: prctl(PR_SET_NO_NEW_PRIVS, 1))
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def finish(setup: Setup, config: dict[str, Any]) -> tuple[int, int]:
+    """Warm up, install the filter, settle the heap; return the address space and resident memory taken."""
+    for number in (signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    warmup.run_everything_once()
+    if layers.SECCOMP in setup.wanted:
+        is_private = setup.scratch is not None
+        confined = is_private or setup.has(layers.LANDLOCK)
+        shared = SeccompFilter(seccomp.allow_list(can_write_files=is_private, can_open_to_write=confined))
+        setup.attempt(layers.SECCOMP, shared.install)
+        if setup.is_init:
+            setup.per_test_filter = SeccompFilter(seccomp.per_test())
+    _forget_ourselves()
+    gc.collect()
+    gc.freeze()
+    pages = int(os.pread(config["statm"], 200, 0).split()[0])
+    os.close(config["statm"])
+    return pages * resource.getpagesize(), _memory_of_empty_test()
+
+
+def _memory_of_empty_test() -> int:
+    """Return the resident KiB that a test starts with."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    return os.wait4(pid, 0)[2].ru_maxrss
+
+
+def _forget_ourselves() -> None:
+    """Leave no trace of this package to import or read."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "microcoder"]:
+        del sys.modules[name]
+    sys.argv[:] = sys.orig_argv[:] = [runner.FILE_NAME]
+    sys.dont_write_bytecode = True

@@ -1,0 +1,258 @@
+"""The trusted side of one sandbox: starts the fork server, hands it tests, kills it when it does not answer.
+
+A `Sandbox` belongs to the thread that made it: the kernel ends the fork server when that thread ends.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from microcoder.errors import EvaluatorFault
+from microcoder.evaluator.interpreter import STANDARD_PRELOAD, current_interpreter
+from microcoder.evaluator.isolation import Isolation
+from microcoder.evaluator.sandbox.layers import LAYERS
+from microcoder.evaluator.sandbox.protocol import (
+    CONFIG,
+    FAILED,
+    MAX_MESSAGE,
+    READY,
+    REJECTED,
+    RESULT,
+    Request,
+    Result,
+)
+
+_SCRIPT = Path(__file__).parent / "sandbox" / "zygote.py"
+_START_SECONDS = 60.0
+_GRACE_SECONDS = 10.0
+_STDERR_TAIL = 4096
+_ALL_SEALS = 0xF
+_ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "LD_BIND_NOW": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+class SandboxDied(Exception):
+    """The fork server is gone or does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one test may use."""
+
+    cpu_seconds: float
+    wall_seconds: float
+    memory_bytes: int
+    output_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one test left behind, not judged yet."""
+
+    result: Result
+    stdout: bytes
+    stdout_bytes: int
+    stderr: str
+    """The end of it."""
+    stderr_bytes: int
+    wire: bytes | None
+    """What a function-call program returned, encoded; None for any other program."""
+
+
+class LoadedProgram:
+    """A program's source, and its bytecode once a test has compiled it, in anonymous memory."""
+
+    def __init__(self, code: str) -> None:
+        self.source = make_memory_file(code.encode("utf-8", "surrogatepass"), is_sealed=True)
+        self.cache = os.memfd_create("cache", os.MFD_CLOEXEC)
+
+    def rejection(self) -> str | None:
+        """Return the compiler's message where the source does not compile."""
+        if os.pread(self.cache, 1, 0) != REJECTED:
+            return None
+        return os.pread(self.cache, MAX_MESSAGE, 1).decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Free the memory."""
+        os.close(self.source)
+        os.close(self.cache)
+
+
+class Sandbox:
+    """One warm fork server, ready to run tests one after the other."""
+
+    def __init__(self, *, preload: Sequence[str] = (), layers: Collection[str] = LAYERS) -> None:
+        self._preload = (*STANDARD_PRELOAD, *preload)
+        self._layers = [layer for layer in LAYERS if layer in layers]
+        self._log = os.memfd_create("log", os.MFD_CLOEXEC)
+        self._start()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the fork server, as seen from here."""
+        return self._process.pid
+
+    def _start(self) -> None:
+        if sys.platform != "linux":
+            raise EvaluatorFault(f"the sandbox needs Linux, this is {sys.platform}; run it in a Linux container")
+        interpreter = current_interpreter()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        os.ftruncate(self._log, 0)
+        stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
+        try:
+            self._process = subprocess.Popen(
+                [interpreter.executable, "-s", "-P", "-S", "-B", str(_SCRIPT), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env=_ENVIRONMENT,
+                cwd="/",
+                stdin=stdin,
+                stdout=self._log,
+                stderr=self._log,
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise EvaluatorFault(f"cannot start {interpreter.executable}: {error}") from error
+        finally:
+            theirs.close()
+            os.close(stdin)
+        self._socket = ours
+        config = {
+            "layers": self._layers,
+            "libraries": interpreter.libraries,
+            "hidden": interpreter.hidden,
+            "packages": interpreter.packages,
+            "stdlib": interpreter.stdlib,
+            "preload": self._preload,
+        }
+        try:
+            self._send(CONFIG + json.dumps(config).encode())
+            answer = self._receive(_START_SECONDS)
+        except SandboxDied as died:
+            message = f"the sandbox did not start: {died}; {self._last_words()}"
+            self._kill()
+            raise EvaluatorFault(message) from None
+        if answer[:1] == FAILED:
+            self._kill()
+            raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
+        missing = json.loads(answer.removeprefix(READY))["missing"]
+        self.isolation = Isolation(tuple(layer for layer in LAYERS if layer not in missing), missing)
+
+    def run(self, program: LoadedProgram, stdin: bytes, limits: Limits, fn_name: str | None = None) -> Run:
+        """Run one test.
+
+        Raises:
+            SandboxDied: the fork server broke; call `restart` before the next test.
+        """
+        with contextlib.ExitStack() as opened:
+
+            def file(name: str) -> int:
+                descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
+                opened.callback(os.close, descriptor)
+                return descriptor
+
+            given = make_memory_file(stdin, is_sealed=True)
+            opened.callback(os.close, given)
+            stdout, stderr = file("stdout"), file("stderr")
+            wire = file("wire") if fn_name else None
+            request = Request(
+                limits.cpu_seconds, limits.wall_seconds, limits.memory_bytes, limits.output_bytes + 1, fn_name or ""
+            )
+            descriptors = [program.source, program.cache, given, stdout, stderr]
+            self._send(request.pack(), [*descriptors, wire] if wire is not None else descriptors)
+            answer = self._receive(limits.wall_seconds + _GRACE_SECONDS)
+            if answer[:1] != RESULT:
+                raise SandboxDied(f"unexpected answer {answer[:80]!r}")
+            stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
+            return Run(
+                result=Result.unpack(answer),
+                stdout=b"" if fn_name else _read_all(stdout, stdout_bytes),
+                stdout_bytes=stdout_bytes,
+                stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
+                stderr_bytes=stderr_bytes,
+                wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
+            )
+
+    def restart(self) -> None:
+        """Replace a broken fork server.
+
+        Raises:
+            EvaluatorFault: the new one does not start.
+        """
+        self._kill()
+        self._start()
+
+    def close(self) -> None:
+        """End the fork server and everything in it."""
+        self._kill()
+        os.close(self._log)
+
+    def interrupt(self) -> None:
+        """End the fork server from another thread; the owner's `run` then raises `SandboxDied`."""
+        if self._process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _kill(self) -> None:
+        self.interrupt()
+        self._process.wait()
+        self._socket.close()
+
+    def _send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        try:
+            self._socket.sendmsg([message], rights)
+        except OSError as error:
+            raise SandboxDied(f"it hung up ({error.strerror})") from None
+
+    def _receive(self, seconds: float) -> bytes:
+        self._socket.settimeout(seconds)
+        try:
+            answer = self._socket.recv(MAX_MESSAGE)
+        except TimeoutError:
+            raise SandboxDied(f"no answer within {seconds:.0f} s") from None
+        except OSError as error:
+            raise SandboxDied(f"it hung up ({error.strerror})") from None
+        if not answer:
+            raise SandboxDied("it ended")
+        return answer
+
+    def _last_words(self) -> str:
+        text = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()
+        return f"it said: {text[-500:]}" if text else "it said nothing"
+
+
+def make_memory_file(data: bytes, *, is_sealed: bool) -> int:
+    """Return the descriptor of an anonymous file with this content; sealed, nobody can change it any more."""
+    descriptor = os.memfd_create("data", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    if is_sealed:
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _ALL_SEALS)
+    return descriptor
+
+
+def _read_all(descriptor: int, size: int) -> bytes:
+    return os.pread(descriptor, size, 0) if size else b""

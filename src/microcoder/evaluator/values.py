@@ -1,0 +1,175 @@
+"""Values of function-call problems: decode what came over the wire, compare it with the expected JSON value.
+
+Decoding rebuilds plain Python values from a typed JSON text, so a lying `__eq__` or `__str__` stays behind in the
+sandbox. The text itself is untrusted: anything malformed is an error of the program.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Context, Decimal
+from typing import Any
+
+from microcoder.errors import DataError
+
+TOLERANCE = 1e-5
+"""LeetCode's: absolute or relative, only where the expected number is real."""
+
+_MAX_SHOWN = 80
+_DIGITS_PYTHON_READS = 4300
+
+
+class MalformedWire(ValueError):
+    """The program wrote something else than an encoded value."""
+
+
+def decode_value(wire: bytes) -> object:
+    """Rebuild a returned value.
+
+    Raises:
+        MalformedWire: the bytes are no encoded value.
+    """
+    try:
+        return _plain(json.loads(wire))
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+        raise MalformedWire(f"{type(error).__name__} in the returned value") from None
+
+
+def _plain(wire: Any) -> object:
+    if isinstance(wire, list):
+        return [_plain(item) for item in wire]
+    if not isinstance(wire, dict):
+        return wire
+    ((tag, body),) = wire.items()
+    match tag:
+        case "int":
+            return int(body, 16)
+        case "float":
+            return float.fromhex(body)
+        case "tuple":
+            return tuple(_plain(item) for item in body)
+        case "set":
+            return {"set": [_plain(item) for item in body]}
+        case "dict":
+            return Pairs([(_plain(key), _plain(item)) for key, item in body])
+    raise KeyError(tag)
+
+
+class Pairs(list[tuple[object, object]]):
+    """A returned dict: keys of any type, in the order of the program."""
+
+
+def read_json(text: str) -> object:
+    """Read JSON without the limit on the digits of an integer.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
+    try:
+        return json.loads(text, parse_int=_parse_int)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) < _DIGITS_PYTHON_READS:
+        return int(digits)
+    return int(Decimal(digits, Context(prec=len(digits))))
+
+
+def read_arguments(text: str, *, problem_id: str, test: int) -> list[object]:
+    """Read a test's input: one JSON argument per line, blank lines left out.
+
+    Raises:
+        DataError: a line is not JSON.
+    """
+    arguments = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                arguments.append(read_json(line))
+            except ValueError as error:
+                raise DataError(
+                    f"problem {problem_id}, test {test}, input line {number} is not a JSON argument ({error}): "
+                    f"{line[:_MAX_SHOWN]!r}; a function-call problem takes one JSON value per line"
+                ) from None
+    return arguments
+
+
+def read_expected(text: str, *, problem_id: str, test: int) -> object:
+    """Read a test's expected value.
+
+    Raises:
+        DataError: it is not JSON.
+    """
+    try:
+        return read_json(text)
+    except ValueError as error:
+        raise DataError(
+            f"problem {problem_id}, test {test}: the expected output is not JSON ({error}): {text[:_MAX_SHOWN]!r}; "
+            "a function-call problem expects one JSON value"
+        ) from None
+
+
+def find_difference(value: object, expected: object, path: str = "value") -> str:
+    """Return where a value first differs from the expected one, or an empty string where it does not.
+
+    Lists and tuples are one kind; bools equal 0 and 1 as in Python; integers are exact, also against a real number;
+    only an expected real number has a tolerance. JSON has string keys only, so an integer key equals its digits.
+    """
+    if isinstance(expected, list):
+        return _list_difference(value, expected, path)
+    if isinstance(expected, dict):
+        return _dict_difference(value, expected, path)
+    if isinstance(expected, float) and isinstance(value, (int, float)):
+        is_equal = numbers_agree(value, expected, TOLERANCE)
+    elif isinstance(expected, (int, float)):
+        is_equal = isinstance(value, (int, float)) and value == expected
+    else:
+        is_equal = type(value) is type(expected) and value == expected
+    return "" if is_equal else f"{path}: expected {show(expected)}, got {show(value)}"
+
+
+def _list_difference(value: object, expected: list[Any], path: str) -> str:
+    if not isinstance(value, (list, tuple)) or isinstance(value, Pairs):
+        return f"{path}: expected a list, got {show(value)}"
+    for index, (mine, theirs) in enumerate(zip(value, expected, strict=False)):
+        difference = find_difference(mine, theirs, f"{path}[{index}]")
+        if difference:
+            return difference
+    if len(value) != len(expected):
+        return f"{path}: expected {len(expected)} items, got {len(value)}"
+    return ""
+
+
+def _dict_difference(value: object, expected: dict[str, Any], path: str) -> str:
+    if not isinstance(value, Pairs):
+        return f"{path}: expected a dict, got {show(value)}"
+    found = {key if isinstance(key, str) else show(key): item for key, item in value}
+    if found.keys() != expected.keys() or len(found) != len(value):
+        return f"{path}: expected keys {show(list(expected))}, got {show(list(found))}"
+    for key, theirs in expected.items():
+        difference = find_difference(found[key], theirs, f"{path}[{key!r}]")
+        if difference:
+            return difference
+    return ""
+
+
+def numbers_agree(value: float, expected: float, tolerance: float) -> bool:
+    """Whether two numbers agree absolutely or relatively; infinities and nan only with themselves."""
+    if not math.isfinite(expected):
+        return value == expected or (math.isnan(expected) and value != value)
+    try:
+        return abs(float(value) - expected) <= tolerance * max(1.0, abs(expected))
+    except OverflowError:
+        return False
+
+
+def show(value: object) -> str:
+    """Return a short text for a message, whatever the value."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        text = f"a {type(value).__name__} too large to print"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."

@@ -1,0 +1,122 @@
+"""What a test left behind -> its verdict.
+
+| seen                                                             | outcome         |
+|------------------------------------------------------------------|-----------------|
+| the compiler refused the source                                  | `COMPILE_ERROR` |
+| stdout or stderr beyond the cap, or the signal for that          | `OUTPUT_LIMIT`  |
+| resident memory beyond the limit, or an uncaught MemoryError     | `MEMORY_LIMIT`  |
+| CPU time spent, or wall time at the backstop                     | `TIME_LIMIT`    |
+| a signal, a non-zero exit code, nothing or nonsense returned     | `RUNTIME_ERROR` |
+| the comparison refuses                                           | `WRONG_ANSWER`  |
+
+The first row that applies decides; right output does not excuse a failed exit.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from microcoder.evaluator.compare import Comparison, compare_output, compare_value
+from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
+from microcoder.evaluator.supervisor import Limits, Run
+from microcoder.evaluator.values import MalformedWire, decode_value
+from microcoder.types import Checker, Outcome, TestResult
+
+_MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
+_NEARLY_ALL = 0.9
+_MAX_DETAIL = 200
+
+
+def judge_run(run: Run, limits: Limits, memory_limit_mib: int, expected: str, checker: Checker) -> TestResult:
+    """Judge one test of a program that reads stdin and writes stdout."""
+    failure = find_failure(run, limits, memory_limit_mib)
+    if failure is not None:
+        return _result(run, *failure)
+    comparison = compare_output(run.stdout.decode("utf-8", "surrogateescape"), expected, checker)
+    return _compared(run, comparison)
+
+
+def judge_call(run: Run, limits: Limits, memory_limit_mib: int, expected: object) -> TestResult:
+    """Judge one test of a function-call program."""
+    failure = find_failure(run, limits, memory_limit_mib)
+    if failure is not None:
+        return _result(run, *failure)
+    if not run.wire:
+        return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
+    try:
+        value = decode_value(run.wire)
+    except MalformedWire as error:
+        return _result(run, Outcome.RUNTIME_ERROR, str(error))
+    return _compared(run, compare_value(value, expected))
+
+
+def find_failure(run: Run, limits: Limits, memory_limit_mib: int) -> tuple[Outcome, str] | None:
+    """Return why a test failed before its output is looked at, or None."""
+    result = run.result
+    wire_bytes = len(run.wire or b"")
+    for name, size in (("stdout", run.stdout_bytes), ("stderr", run.stderr_bytes), ("returned value", wire_bytes)):
+        if size > limits.output_bytes:
+            return Outcome.OUTPUT_LIMIT, f"{name} exceeds {limits.output_bytes >> 20} MiB"
+    if result.signal == signal.SIGXFSZ:
+        return Outcome.OUTPUT_LIMIT, f"a file exceeds {limits.output_bytes >> 20} MiB"
+    last_line = _last_line(run.stderr)
+    memory_mib = result.memory_kib / 1024
+    is_out_of_memory = result.exit_code > 0 and _MEMORY_ERROR.match(last_line)
+    is_killed_when_full = (
+        result.signal == signal.SIGKILL and not result.expired and memory_mib >= _NEARLY_ALL * memory_limit_mib
+    )
+    if memory_mib > memory_limit_mib or is_out_of_memory or is_killed_when_full:
+        return Outcome.MEMORY_LIMIT, f"{memory_mib:.0f} MiB of {memory_limit_mib} MiB"
+    if result.expired == CPU_EXPIRED or result.signal == signal.SIGXCPU:
+        return Outcome.TIME_LIMIT, f"cpu {result.cpu_us / 1e6:.2f} s of {limits.cpu_seconds:g} s"
+    if result.expired == WALL_EXPIRED:
+        return Outcome.TIME_LIMIT, f"wall {result.wall_us / 1e6:.2f} s, cpu {result.cpu_us / 1e6:.2f} s"
+    if result.signal:
+        return Outcome.RUNTIME_ERROR, f"killed by {_signal_name(result.signal)}"
+    if result.exit_code:
+        return Outcome.RUNTIME_ERROR, last_line or f"exit code {result.exit_code}"
+    return None
+
+
+def compile_error(run: Run, message: str) -> TestResult:
+    """Return the result of a program that does not compile."""
+    return _result(run, Outcome.COMPILE_ERROR, message)
+
+
+def sandbox_fault(detail: str) -> TestResult:
+    """Return the result of a test that our machine could not run."""
+    return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", _shorten(detail))
+
+
+def _compared(run: Run, comparison: Comparison) -> TestResult:
+    outcome = Outcome.ACCEPTED if comparison.accepted else Outcome.WRONG_ANSWER
+    return _result(run, outcome, comparison.detail, comparison.method)
+
+
+def _result(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestResult:
+    return TestResult(
+        verdict=outcome,
+        cpu_seconds=run.result.cpu_us / 1e6,
+        wall_seconds=run.result.wall_us / 1e6,
+        memory_mib=round(run.result.memory_kib / 1024, 3),
+        method=method,
+        detail=_shorten(detail),
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_DETAIL else line[: _MAX_DETAIL - 3] + "..."
