@@ -25,8 +25,8 @@ class WarmStartConfig(Config):
     vocab_size: int = Field(default=1024, ge=300)
     num_demonstrations: int = Field(default=40_000, ge=1)
     """Distinct answers to learn from; passes over them follow from the steps and the batch."""
-    num_steps: int = Field(default=600, ge=1)
-    batch_size: int = Field(default=64, ge=1)
+    num_steps: int = Field(default=700, ge=1)
+    batch_size: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=2e-3, gt=0)
     """Peak; linear warm-up over 50 steps, then cosine to 5 %."""
     prompt_weight: float = Field(default=0.1, ge=0, le=1)
@@ -152,10 +152,11 @@ class BatchConfig(Config):
 
     @model_validator(mode="after")
     def _updates_divide_the_step(self) -> BatchConfig:
-        if self.train_batch_size % self.ppo_mini_batch_size:
+        step, update = self.train_batch_size, self.ppo_mini_batch_size
+        if step % update:
             raise ValueError(
-                f"ppo_mini_batch_size={self.ppo_mini_batch_size} does not divide "
-                f"train_batch_size={self.train_batch_size}; try {_largest_divisor(self.train_batch_size, self.ppo_mini_batch_size)}"
+                f"ppo_mini_batch_size={update} does not divide train_batch_size={step}; "
+                f"try {_largest_divisor(step, update)}"
             )
         return self
 

@@ -21,14 +21,13 @@ from pathlib import Path
 import tokenizers
 import torch
 import transformers
-from pydantic import Field, model_validator
 from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 import microcoder.micro
-from microcoder.config import Config
-from microcoder.micro import Demonstration, DemonstrationNoise, generate_demonstrations
+from microcoder.micro import Demonstration, generate_demonstrations
 from microcoder.runs import write_json
+from microcoder.training.config import WarmStartConfig
 from microcoder.training.tokenizer import EOS, SEPARATOR, train_tokenizer
 
 _MARKER = "warmstart.json"
@@ -37,41 +36,6 @@ _MAX_POSITIONS = 1024
 
 Progress = Callable[[int, int, float], None]
 """Called now and then with the steps done, the steps in all and the loss."""
-
-
-class WarmStartConfig(Config):
-    """What decides a micro checkpoint, besides the code."""
-
-    hidden_size: int = Field(default=128, ge=8)
-    num_layers: int = Field(default=4, ge=1)
-    num_heads: int = Field(default=4, ge=1)
-    num_kv_heads: int = Field(default=2, ge=1)
-    intermediate_size: int = Field(default=384, ge=8)
-    vocab_size: int = Field(default=1024, ge=300)
-    num_demonstrations: int = Field(default=40_000, ge=1)
-    """Distinct answers to learn from; passes over them follow from the steps and the batch."""
-    num_steps: int = Field(default=700, ge=1)
-    batch_size: int = Field(default=32, ge=1)
-    learning_rate: float = Field(default=2e-3, gt=0)
-    """Peak; linear warm-up over 50 steps, then cosine to 5 %."""
-    prompt_weight: float = Field(default=0.1, ge=0, le=1)
-    """Weight of statement tokens in the loss; response tokens count 1. Some teaches the words faster."""
-    max_tokens: int = Field(default=192, ge=16, le=_MAX_POSITIONS)
-    """Statement and response are cut here; only rambling answers are longer."""
-    seed: int = 0
-    noise: DemonstrationNoise = DemonstrationNoise()
-    """How wrong the demonstrations are: with it the untrained accuracy goes up and down."""
-
-    @model_validator(mode="after")
-    def _heads_divide(self) -> WarmStartConfig:
-        if self.hidden_size % self.num_heads or (self.hidden_size // self.num_heads) % 2:
-            raise ValueError(
-                f"hidden_size={self.hidden_size} must be num_heads={self.num_heads} times an even number; "
-                f"try hidden_size={self.num_heads * 32}"
-            )
-        if self.num_heads % self.num_kv_heads:
-            raise ValueError(f"num_kv_heads={self.num_kv_heads} must divide num_heads={self.num_heads}; try 1")
-        return self
 
 
 def build_micro_checkpoint(config: WarmStartConfig, *, cache: Path, on_progress: Progress | None = None) -> Path:

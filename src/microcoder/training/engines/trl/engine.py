@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from accelerate import PartialState
 from peft import LoraConfig
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from microcoder.errors import DataError
@@ -73,7 +73,7 @@ def train(
         batches=batches,
         arguments=build_arguments(config, batches, output_dir=run.checkpoints / STAGING),
         model=load_model(config, model),
-        tokenizer=AutoTokenizer.from_pretrained(model, revision=_revision(config), padding_side="left"),
+        tokenizer=load_tokenizer(config, model),
         peft_config=_lora(config),
         tasks=tasks,
         judge=judge,
@@ -99,8 +99,20 @@ def load_model(config: TrainConfig, model: str) -> PreTrainedModel:
     except (OSError, ValueError) as error:
         reason = str(error).strip().split("\n")[0]
         raise DataError(
-            f"cannot load model {model!r}: {reason}; check the name, or download it and give its folder with --model.path"
+            f"cannot load model {model!r}: {reason}; check the name, or download it and pass --model.path FOLDER"
         ) from None
+
+
+def load_tokenizer(config: TrainConfig, model: str) -> PreTrainedTokenizerBase:
+    """Load the tokenizer that belongs to a model.
+
+    Raises:
+        DataError: there is none.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(model, revision=_revision(config), padding_side="left")
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise DataError(f"model {model!r} has no tokenizer; save one into its folder with save_pretrained()")
+    return tokenizer
 
 
 def _revision(config: TrainConfig) -> str | None:

@@ -31,12 +31,15 @@ class FrugalGRPOTrainer(GRPOTrainer):
     """TRL's trainer without its idle work."""
 
     def _generate_single_turn(
-        self, prompt_ids: list[list[int]], images: Any, multimodal_fields: Any, num_generations: int, *more: Any
+        self, prompt_ids: Any, images: Any, multimodal_fields: Any, num_generations: Any, has_tool_images: Any = False
     ) -> tuple[list[list[int]], Any]:
         """Sample in segments, and go on with unfinished rows only: sampling has no memory but the tokens."""
         if self.use_vllm or images is not None:
-            return super()._generate_single_turn(prompt_ids, images, multimodal_fields, num_generations, *more)
+            return super()._generate_single_turn(
+                prompt_ids, images, multimodal_fields, num_generations, has_tool_images
+            )
         limit, ended = self.max_completion_length, set(self.eos_token_ids)
+        assert limit is not None
         completions: list[list[int]] = [[] for _ in prompt_ids]
         pending = list(range(len(prompt_ids)))
         for done_tokens in range(0, limit, SEGMENT_TOKENS):
@@ -83,7 +86,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
             )
         num_rows, width = input_ids.shape
         rows_at_a_time = batch_size or num_rows
-        # Chunks of like length; the order is undone below. Not while training: TRL keeps the rows of an update together.
+        # Chunks of like length; the order is undone below.
         order = torch.argsort(attention_mask.sum(1), stable=True) if num_rows > rows_at_a_time else None
         logps_parts, entropy_parts = [], []
         for start in range(0, num_rows, rows_at_a_time):

@@ -27,9 +27,9 @@ def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_token
         trainer.generation_config.temperature = temperature
         trainer.generation_config.max_new_tokens = max_response_tokens
         trainer.generation_kwargs.update(temperature=temperature, max_new_tokens=max_response_tokens)
-    models = [trainer.model] + ([trainer.ref_model] if trainer.ref_model is not None else [])
-    for model in models:
-        _temperature_cell(model).cell_contents = temperature
+    for model in (trainer.model, trainer.ref_model):
+        if isinstance(model, nn.Module):
+            _temperature_cell(model).cell_contents = temperature
 
 
 def _temperature_cell(model: nn.Module) -> CellType:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -22,7 +21,7 @@ from microcoder.errors import TrainingError
 from microcoder.evaluator import Judge
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
-from microcoder.training.checkpoints import publish_checkpoint
+from microcoder.training.checkpoints import STAGING, publish_checkpoint
 from microcoder.training.clocks import PhaseClock, RunClock
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl.arguments import Batches
@@ -72,6 +71,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.heldout_tasks = tasks.heldout
         self.mask = build_mask(config.algorithm)
         self.clock = PhaseClock(observer)
+        self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
         self.stop_requested = False
         self._scored_P_G: list[list[ScoredRollout]] = []
@@ -117,7 +117,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         **_: object,
     ) -> list[float | None]:
         """Score the rollouts of this process; TRL asks for their rewards, `_scored_P_G` keeps the rest."""
-        tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_id, self.num_generations)]
+        tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_id, self.config.rollout.num_samples)]
         rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.config.rollout.max_response_tokens)
         with self.clock.phase("judge"):
             self._scored_P_G = score_rollouts(
@@ -131,10 +131,10 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         return [sample.reward for group in self._scored_P_G for sample in group]
 
     def _rollouts(
-        self, completion_ids: Sequence[Sequence[int]], tasks_P: Sequence[Task], max_response_tokens: int
+        self, completion_ids: list[list[int]], tasks_P: Sequence[Task], max_response_tokens: int
     ) -> list[list[Rollout]]:
         # Not TRL's decoded completions: those lose the reasoning where the tokenizer parses it away.
-        texts = self.processing_class.batch_decode(completion_ids, skip_special_tokens=True)
+        texts = self.tokenizer.batch_decode(completion_ids, skip_special_tokens=True)
         num_samples = len(completion_ids) // len(tasks_P)
         ended = set(self.eos_token_ids)
         return [
@@ -160,12 +160,14 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         settings = self.config.evaluation
         limit = settings.max_response_tokens or self.config.rollout.max_response_tokens
         mine = list(enumerate(self.heldout_tasks))[self.accelerator.process_index :: self.accelerator.num_processes]
-        was_training = self.model.training
+        policy = self.model
+        assert policy is not None
+        was_training = policy.training
         scored: list[tuple[int, list[ScoredRollout]]] = []
         with self.clock.phase("evaluate"), torch.random.fork_rng():
             torch.manual_seed(settings.seed + self.accelerator.process_index)
             set_sampling(self, temperature=settings.temperature, max_response_tokens=limit)
-            self.model.eval()
+            policy.eval()
             for chunk in _cut(mine, max(1, settings.batch_rollouts // settings.samples_per_problem)):
                 tasks_P = [task for _, task in chunk]
                 prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(settings.samples_per_problem)]
@@ -173,7 +175,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
                 groups = score_heldout(rollouts_P_G, [task.problem for task in tasks_P], judge=self.judge)
                 scored.extend(zip((index for index, _ in chunk), groups, strict=True))
-            self.model.train(was_training)
+            policy.train(was_training)
             self._metrics["eval"].clear()
             everyone = gather_object(scored)
         if self.accelerator.is_main_process:
@@ -209,7 +211,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 everyone,
                 step=step,
                 temperature=self.temperature,
-                max_response_tokens=self.max_completion_length,
+                max_response_tokens=self.config.rollout.max_response_tokens,
                 optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
                 seconds=self.clock.read(),
             )
@@ -229,7 +231,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             self.accelerator.wait_for_everyone()
             if self.accelerator.is_main_process:
                 publish_checkpoint(
-                    Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}",
+                    self.run.checkpoints / STAGING / f"checkpoint-{self.state.global_step}",
                     self.run,
                     step=self.steps_done,
                     clock=self.run_clock.read(),
@@ -247,7 +249,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             seed=self.config.seed,
         )
         rows = [{"prompt": self._as_trl(task.prompt), "problem_id": task.problem.id} for task in tasks]
-        return Dataset.from_list(rows).select(order)
+        return Dataset.from_list([rows[index] for index in order])
 
     def _as_trl(self, prompt: Prompt) -> str | list[dict[str, str]]:
         return [{"role": "user", "content": prompt.text}] if self.is_chat else prompt.text
