@@ -81,20 +81,17 @@ def _still_failing(name: str, after: list[Row]) -> Example | None:
 
 def _masked(history: History) -> list[Example]:
     """The latest masked training rollout, or else the latest truncated one."""
-    for step in reversed(history.steps):
-        if not step.masked_share and not step.truncated_share:
-            continue
-        rows = history.training_samples(step.step)
-        masked = next((row for row in rows if row["masked_why"]), None)
-        if masked:
-            why = f"Kept out of the loss by the truncation mask: {masked['masked_why']}."
-            return [_training_example("Masked", step.step, masked, why)]
-        truncated = next((row for row in rows if row["is_truncated"]), None)
-        if truncated:
-            why = "Reached the length limit; it was not masked, so it entered the loss with its reward."
-            if truncated["reward"] is None:
-                why = "Reached the length limit; it is unscored, so it did not enter the loss."
-            return [_training_example("Truncated", step.step, truncated, why)]
+    latest_first = list(reversed(history.steps))
+    for step in (s for s in latest_first if s.masked_share):
+        row = next((row for row in history.training_samples(step.step) if row["masked_why"]), None)
+        if row:
+            why = f"Kept out of the loss by the truncation mask: {row['masked_why']}."
+            return [_training_example("Masked", step.step, row, why)]
+    for step in (s for s in latest_first if s.truncated_share):
+        row = next((row for row in history.training_samples(step.step) if row["is_truncated"]), None)
+        if row:
+            why = "Reached the length limit; not masked."
+            return [_training_example("Truncated", step.step, row, why)]
     return []
 
 

@@ -59,7 +59,7 @@ def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
     """
     if not 0 <= num_correct <= num_samples or not 1 <= k <= num_samples:
         raise ValueError(
-            f"pass@{k} of {num_correct} correct in {num_samples} samples: needs 0 <= correct <= samples, 1 <= k <= samples"
+            f"pass@{k} of {num_correct} in {num_samples} samples; needs 0 <= correct <= samples, 1 <= k <= samples"
         )
     return 1.0 - math.comb(num_samples - num_correct, k) / math.comb(num_samples, k)
 

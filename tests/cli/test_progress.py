@@ -1,0 +1,180 @@
+import io
+import os
+import pty
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from microcoder.cli.progress import Progress
+from microcoder.metrics import EvaluationMetrics, StepMetrics
+
+STEP = StepMetrics(
+    step=1,
+    reward_mean=0.25,
+    accuracy_by_tier={"easy": 0.5, "hard": 0.0},
+    length_mean=120.4,
+    length_max=512,
+    diversity=0.71,
+    temperature=1.2,
+    max_response_tokens=512,
+    truncated_share=0.05,
+    masked_share=0.02,
+    no_code_share=0.1,
+    unscored_share=0.0,
+    zero_variance_share=0.5,
+    outcomes={},
+    methods={},
+    masked={},
+    optimizer={},
+    seconds={"generate": 8.0, "update": 2.0, "total": 10.0},
+)
+
+EVALUATION = EvaluationMetrics(
+    step=0,
+    accuracy=0.125,
+    accuracy_by_tier={"easy": 0.25},
+    num_problems=64,
+    num_problems_by_tier={"easy": 64},
+    samples_per_problem=4,
+    num_unscored=0,
+    solved={},
+    length_mean=130.0,
+    diversity=None,
+    truncated_share=0.0,
+    temperature=0.6,
+    outcomes={},
+)
+
+PROGRAM = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_progress import EVALUATION, STEP
+from dataclasses import replace
+from microcoder.cli.progress import Progress
+with Progress() as progress:
+    progress.phase("evaluate")
+    progress.evaluation(EVALUATION)
+    for step in (1, 2):
+        progress.phase("generate")
+        progress.step(replace(STEP, step=step), num_steps=12)
+    progress.note("saved a checkpoint")
+print("the run went on")
+"""
+
+
+def plain_lines(*, steps: int = 0, metrics: StepMetrics = STEP, num_steps: int = 12) -> list[str]:
+    file = io.StringIO()
+    with Progress(console=Console(file=file)) as progress:
+        progress.phase("generate")
+        for step in range(1, steps + 1):
+            progress.step(replace(metrics, step=step), num_steps=num_steps)
+    return file.getvalue().splitlines()
+
+
+def environment(**extra: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")}
+    return {**kept, "TERM": "xterm-256color", "COLUMNS": "200", **extra}
+
+
+def on_a_terminal(program: str, **extra: str) -> tuple[str, int]:
+    """Run a program with standard error on a real pseudo-terminal."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.DEVNULL, stderr=follower, env=environment(**extra)
+    )
+    os.close(follower)
+    shown = b""
+    try:
+        while chunk := os.read(leader, 65536):
+            shown += chunk
+    except OSError:  # the terminal is gone once the program has ended
+        pass
+    finally:
+        os.close(leader)
+    return shown.decode(), process.wait(timeout=30)
+
+
+def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, env=environment(COLUMNS="20")
+    )
+    assert (result.returncode, result.stdout) == (0, "the run went on\n")
+    lines = result.stderr.splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("held-out after step 0  accuracy 0.125  64 problems x 4  easy 0.25")
+    assert lines[1].startswith("step 1/12  reward 0.250  accuracy easy 0.50 hard 0.00  length 120 of 512  truncated 5%")
+    for part in ("diversity 0.710", "temperature 1.20", "masked 2%", "10.0 s (generate 8.0, update 2.0)"):
+        assert part in lines[1]
+    assert lines[2].endswith("left 1 min 40 s")
+    assert lines[3] == "saved a checkpoint"
+    assert all(character.isprintable() for line in lines for character in line)
+
+
+def test_a_terminal_gets_a_panel_and_its_cursor_back() -> None:
+    shown, code = on_a_terminal(PROGRAM)
+    assert code == 0
+    for part in ("step 2/12", "reward 0.250", "held-out 0.125 (step 0)", "left 1 min 40 s", "saved a checkpoint"):
+        assert part in shown
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+
+
+def test_a_dumb_terminal_gets_plain_lines() -> None:
+    shown, code = on_a_terminal(PROGRAM, TERM="dumb")
+    assert code == 0
+    assert "\x1b" not in shown
+    assert "step 2/12" in shown
+
+
+def test_an_error_gives_the_cursor_back_and_is_not_hidden() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=120)
+
+    def interrupted_run() -> None:
+        with Progress(console=console) as progress:
+            progress.step(STEP, num_steps=2)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_run()
+    shown = file.getvalue()
+    assert "stopped" in shown
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+
+
+def test_a_reader_that_has_gone_does_not_stop_the_run() -> None:
+    program = PROGRAM.replace("with Progress()", "import time; time.sleep(0.5)\nwith Progress()")
+    reader, writer = os.pipe()
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=writer)
+    os.close(writer)
+    os.close(reader)
+    assert process.communicate(timeout=60)[0] == b"the run went on\n"
+
+
+def test_time_left_is_the_mean_of_recent_steps() -> None:
+    assert plain_lines(steps=1, num_steps=1)[0].endswith("left 0 s")
+    assert plain_lines(steps=1, num_steps=721)[0].endswith("left 2 h 00 min")
+    assert plain_lines(steps=1, metrics=replace(STEP, seconds={}))[0].endswith("left unknown")
+
+
+def test_unknown_numbers_are_dashes_and_unscored_rollouts_stand_out() -> None:
+    line = plain_lines(steps=1, metrics=replace(STEP, reward_mean=None, diversity=None, unscored_share=0.031))[0]
+    assert "reward -  " in line
+    assert "diversity -  " in line
+    assert "UNSCORED 3.1%" in line
+    assert "UNSCORED" not in plain_lines(steps=1)[0]
+
+
+def test_text_from_elsewhere_stays_one_line_and_is_no_markup() -> None:
+    file = io.StringIO()
+    with Progress(console=Console(file=file)) as progress:
+        progress.note("[bold]a\r\x1b[31mb\nc[/nope]")
+    assert file.getvalue() == "[bold]a [31mb c[/nope]\n"
+    live = io.StringIO()
+    with Progress(console=Console(file=live, force_terminal=True, width=120)) as progress:
+        progress.note("[bold]a[/nope]")
+        progress.phase("[red]x")
+    assert "[bold]a[/nope]" in live.getvalue()

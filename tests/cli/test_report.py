@@ -1,0 +1,42 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "insights"))
+from synthetic_run import Recipe, write_run  # pyrefly: ignore[missing-import]
+
+from microcoder.cli import main
+
+
+def test_the_verb_writes_the_page_and_prints_where_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "demo", Recipe(num_steps=2, evaluate_every=1, num_heldout=6))
+    main(["report", str(run)])
+    assert capsys.readouterr().out == f"{run / 'report/index.html'}\n"
+    main(["report", str(run), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert Path(told["report"]).is_file()
+    assert (told["name"], told["is_finished"], told["num_steps"], told["num_problems"]) == ("demo", True, 2, 6)
+    assert told["difference"] == pytest.approx(told["accuracy_after"] - told["accuracy_before"])
+    assert told["difference_low"] <= told["difference"] <= told["difference_high"]
+    assert told["num_unscored"] == 0
+
+
+def test_a_run_without_numbers_has_nulls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    main(["report", str(tmp_path), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["accuracy_before"], told["difference"], told["is_finished"]) == (None, None, False)
+
+
+def test_a_folder_that_is_no_run_is_one_line_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main(["report", str(tmp_path)])
+    assert exit_info.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert "pass a folder that `microcoder train` wrote" in captured.err

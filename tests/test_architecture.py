@@ -1,0 +1,165 @@
+"""The rules of the house that a machine can check."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import microcoder
+
+SOURCE = Path(microcoder.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# A part imports parts of lower layers only.
+LAYERS = (
+    ("errors",),
+    ("types",),
+    ("config", "metrics", "records", "runs"),
+    ("extract", "rewards", "evaluator", "micro"),
+    ("dataset", "training"),
+    ("insights",),
+    ("cli",),
+)
+BESIDE = {("training", "dataset"): "training reads problem files"}
+LAYER_OF = {part: height for height, parts in enumerate(LAYERS) for part in parts}
+
+HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft", "verl"}
+PROCESSES = {"subprocess", "multiprocessing", "pty"}
+FORKS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"}
+MAY_START_PROCESSES = {
+    "training/manifest.py": "asks git for the commit that a run records",
+}
+MAY_EXCEED_500_LINES: dict[str, str] = {}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}: write imports in full"
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+
+
+def test_every_part_has_a_layer() -> None:
+    assert {part_of(path) for path in MODULES} - {"__init__", "__main__"} <= LAYER_OF.keys()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_point_one_way(path: Path) -> None:
+    part = part_of(path)
+    if part in ("__init__", "__main__"):
+        return
+    for module in imported_modules(path):
+        package, _, rest = module.partition(".")
+        if package != "microcoder":
+            continue
+        target = rest.split(".")[0]
+        if target in LAYER_OF and target != part and (part, target) not in BESIDE:
+            assert LAYER_OF[target] < LAYER_OF[part], f"{name_of(path)} imports {module}, no lower than {part}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_torch_lives_in_training_and_processes_in_the_evaluator(path: Path) -> None:
+    name, part = name_of(path), part_of(path)
+    roots = {module.split(".")[0] for module in imported_modules(path)}
+    if part != "training":
+        assert not roots & HEAVY
+    if part != "evaluator" and name not in MAY_START_PROCESSES:
+        assert not roots & PROCESSES
+        calls = {
+            node.attr
+            for node in ast.walk(tree_of(path))
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
+        }
+        assert not calls & FORKS
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_module_is_longer_than_500_lines(path: Path) -> None:
+    num_lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert num_lines <= 500 or name_of(path) in MAY_EXCEED_500_LINES
+
+
+def test_the_public_names_are_these() -> None:
+    assert microcoder.__all__ == [
+        "Checker",
+        "ConfigError",
+        "DataError",
+        "EvaluatorFault",
+        "MicroCoderError",
+        "Outcome",
+        "Problem",
+        "Program",
+        "Prompt",
+        "Rollout",
+        "TestCase",
+        "TestResult",
+        "TrainingError",
+        "Verdict",
+        "__version__",
+        "extract_program",
+        "score_verdict",
+        "score_verdicts",
+    ]
+    assert all(hasattr(microcoder, name) for name in microcoder.__all__)
+
+
+WITHOUT_EXTRAS = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+CORE_ONLY = HEAVY | {"numpy", "pyarrow", "matplotlib", "jinja2", "markupsafe"}
+
+
+def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
+    blocker = WITHOUT_EXTRAS.format(blocked=sorted(CORE_ONLY))
+    return subprocess.run([sys.executable, "-c", blocker + program], capture_output=True, text=True, timeout=60)
+
+
+def test_the_blocker_blocks() -> None:
+    assert "No module named 'torch'" in run_without_extras("import torch").stderr
+
+
+@pytest.mark.parametrize("module", ["microcoder", "microcoder.evaluator", "microcoder.insights", "microcoder.runs"])
+def test_the_core_imports_without_torch_or_any_other_extra(module: str) -> None:
+    result = run_without_extras(f"import {module}")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("verb", ["", "judge", "report", "train"])
+def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
+    arguments = [*verb.split(), "--help"]
+    result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")
+    assert result.returncode == 0, result.stderr
+    assert "Usage: microcoder" in result.stdout
+
+
+def test_a_report_without_its_extra_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    result = run_without_extras(f"from microcoder.cli import main; main(['report', {str(tmp_path)!r}])")
+    assert result.returncode == 2
+    assert "pip install 'microcoder[insights]'" in result.stderr
+    assert "Traceback" not in result.stderr
