@@ -1,7 +1,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microcoder import extract_program
@@ -96,6 +96,7 @@ def test_repetition_after_a_fence_costs_linear_time(filler: str) -> None:
 
 
 @given(st.text())
+@settings(deadline=None)
 def test_any_text_gives_a_program_or_a_reason(response: str) -> None:
     program = extract_program(response)
     assert program.reason
@@ -103,6 +104,7 @@ def test_any_text_gives_a_program_or_a_reason(response: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="`~", exclude_categories=["Cs"])), st.text(alphabet="abc .\n"))
+@settings(deadline=None)
 def test_what_is_fenced_comes_out_unchanged(code: str, prose: str) -> None:
     if code.strip():
         assert extract_program(f"{prose}\n```python\n{code}\n```\n{prose}").code == (

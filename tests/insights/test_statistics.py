@@ -116,6 +116,7 @@ def test_pass_at_k_over_problems_needs_k_scored_samples() -> None:
 
 
 @given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
+@settings(deadline=None)
 def test_pass_at_k_is_the_share_of_subsets_with_a_correct_sample(case: tuple[int, int, int]) -> None:
     num_samples, num_correct, k = case
     samples = [True] * num_correct + [False] * (num_samples - num_correct)
@@ -124,6 +125,7 @@ def test_pass_at_k_is_the_share_of_subsets_with_a_correct_sample(case: tuple[int
 
 
 @given(st.integers(2, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1), st.integers(1, n - 1))))
+@settings(deadline=None)
 def test_pass_at_k_grows_with_k_and_with_correct_samples(case: tuple[int, int, int]) -> None:
     num_samples, num_correct, k = case
     here = pass_at_k(num_samples, num_correct, k)
