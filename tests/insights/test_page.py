@@ -54,6 +54,7 @@ def test_the_page_says_what_was_gained_and_how_sure_that_is(finished: Path) -> N
     for key in ("masking.probability", "advantage.kind", "isolation.level", "torch"):
         assert key in page
     assert MANIFEST["command"] in page
+    assert '<span class="soft">seed</span><span><code>0</code>' in page
     assert f"git checkout {MANIFEST['git']['commit']}" in page
     assert 'id="unscored"' not in page
 
@@ -99,7 +100,7 @@ def test_the_page_is_balanced_html(finished: Path) -> None:
 
 def test_neither_a_completion_nor_a_manifest_can_become_markup(tmp_path: Path) -> None:
     evil = "</pre><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7*7 }} \x00\x1b[31m"
-    manifest = {"name": "<i>x", "config": {"<u>": "</code><b>"}, "git": {"commit": "<s>", "is_dirty": True}}
+    manifest = {"name": "<i>x", "seed": 7, "config": {"<u>": "</code><b>"}, "git": {"commit": "<s>", "is_dirty": True}}
     recipe = Recipe(num_steps=2, evaluate_every=2, num_heldout=9, completion=evil, manifest=manifest)
     page = page_of(write_run(tmp_path, recipe))
     for tag in ("<script", "<img", "<i>", "<u>", "<b>", "<s>"):
@@ -108,6 +109,7 @@ def test_neither_a_completion_nor_a_manifest_can_become_markup(tmp_path: Path) -
     assert "{{ 7*7 }}" in page
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", page)
     assert "uncommitted changes" in page
+    assert '<span class="soft">seed</span><span><code>7</code>' in page
 
 
 def test_unscored_samples_are_counted_apart_and_a_long_completion_is_cut(tmp_path: Path) -> None:

@@ -238,9 +238,9 @@ def _signed(value: float) -> str:
     return f"{value:+.1f}".replace("-", "−")  # noqa: RUF001
 
 
-def _shown(text: str | None) -> str:
-    """Text from a model, made safe to look at: control characters visible, the end of a long one named."""
-    visible = (text or "").replace("\r\n", "\n").translate(_CONTROL_CHARACTERS)
+def _shown(value: object) -> str:
+    """Text from a model or a manifest, made safe to look at: control characters visible, the end of a long one named."""
+    visible = ("" if value is None else str(value)).replace("\r\n", "\n").translate(_CONTROL_CHARACTERS)
     more = len(visible) - _MAX_CHARACTERS_SHOWN
     return visible if more <= 0 else f"{visible[:_MAX_CHARACTERS_SHOWN]}\n[{more:,} more characters in the run's files]"
 
