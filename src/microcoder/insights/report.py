@@ -239,7 +239,7 @@ def _signed(value: float) -> str:
 
 
 def _shown(value: object) -> str:
-    """Text from a model or a manifest, made safe to look at: control characters visible, the end of a long one named."""
+    """Untrusted text, made safe to look at: control characters visible, the end of a long one named."""
     visible = ("" if value is None else str(value)).replace("\r\n", "\n").translate(_CONTROL_CHARACTERS)
     more = len(visible) - _MAX_CHARACTERS_SHOWN
     return visible if more <= 0 else f"{visible[:_MAX_CHARACTERS_SHOWN]}\n[{more:,} more characters in the run's files]"
