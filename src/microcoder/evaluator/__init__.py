@@ -11,6 +11,7 @@ from microcoder.evaluator.compare import Comparison, compare_output, compare_val
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.judge import Judge, judge
 from microcoder.evaluator.session import STOP_RULES, StopRule
+from microcoder.evaluator.submissions import Submission, read_submissions
 
 __all__ = [
     "STOP_RULES",
@@ -18,7 +19,9 @@ __all__ = [
     "Isolation",
     "Judge",
     "StopRule",
+    "Submission",
     "compare_output",
     "compare_value",
     "judge",
+    "read_submissions",
 ]

@@ -180,17 +180,17 @@ class Judge:
 
 
 def _prepare(problems: Sequence[Problem]) -> dict[int, PreparedProblem]:
-    """Prepare every distinct problem once; equal problems share one preparation."""
+    """Prepare every distinct problem once; problems that are judged alike share one preparation."""
     prepared: dict[int, PreparedProblem] = {}
-    by_id: dict[str, list[PreparedProblem]] = defaultdict(list)
+    by_content: dict[tuple[object, ...], PreparedProblem] = {}
     for problem in problems:
         if id(problem) in prepared:
             continue
-        equal = next((other for other in by_id[problem.id] if other.problem == problem), None)
-        if equal is None:
-            equal = PreparedProblem(problem)
-            by_id[problem.id].append(equal)
-        prepared[id(problem)] = equal
+        limits = (problem.time_limit_seconds, problem.memory_limit_mib)
+        content = (problem.tests, problem.fn_name, problem.language, limits, problem.checker)
+        if content not in by_content:
+            by_content[content] = PreparedProblem(problem)
+        prepared[id(problem)] = by_content[content]
     return prepared
 
 

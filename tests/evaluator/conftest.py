@@ -1,0 +1,26 @@
+from collections.abc import Iterator
+
+import pytest
+
+from microcoder.evaluator import Judge
+from microcoder.types import Problem, Program, TestCase, Verdict
+
+ADD = "a, b = map(int, input().split())\nprint(a + b)\n"
+
+
+def make_problem(*tests: tuple[str, str], **options: object) -> Problem:
+    """A problem with short limits."""
+    settings = {"id": "p", "time_limit_seconds": 0.5, "memory_limit_mib": 128, **options}
+    return Problem.model_validate({"tests": [TestCase(input=i, output=o) for i, o in tests], **settings})
+
+
+@pytest.fixture(scope="session")
+def judge_one() -> Iterator[Judge]:
+    """One worker, so that programs follow each other in the same sandbox."""
+    with Judge(workers=1) as judging:
+        yield judging
+
+
+def run(judging: Judge, code: str | None, problem: Problem) -> Verdict:
+    """Judge one program."""
+    return judging.judge([Program(code)], [problem])[0]

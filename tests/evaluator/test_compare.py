@@ -1,0 +1,211 @@
+"""Comparison of outputs: lenient about layout, never gullible."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microcoder.evaluator import compare_output, compare_value
+from microcoder.types import Checker
+
+DEFAULT, TOKENS, EXACT = Checker(), Checker(type="tokens"), Checker(type="exact")
+FLOAT = Checker(type="float")
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "method"),
+    [
+        ("3\n", "3", "exact"),
+        ("", "", "exact"),
+        ("3 \n\n", "3\n", "lines"),
+        ("1\r\n2\r\n", "1\n2\n", "lines"),
+        ("\ufeff3\n", "3\n", "lines"),
+        ("  3\n", "3\n", "tokens"),
+        ("1 2\n3\n", "1\n2\n3\n", "tokens"),
+        ("0.333333333\n", "0.3333333333\n", "numeric"),
+        ("x = 2.5000001", "x = 2.5", "numeric"),
+        ("2.5e0", "2.5", "numeric"),
+        ("1000000.5", "1000000.0", "numeric"),
+        ("1", "1.0", "numeric"),
+        ("3.0", "3", "numeric"),
+        ("-0.0", "0.0", "numeric"),
+        ("NaN inf", "nan INF", "numeric"),
+        ("[1,2]", "[1, 2]", "literal"),
+        ("['a', \"b\"]", '["a","b"]', "literal"),
+        ("{'a': True, 'b': None}", '{"a": true, "b": null}', "literal"),
+        ("(1,2)\n[ 3 ]", "(1, 2)\n[3]", "literal"),
+        ("[0.1000000001]", "[0.1]", "literal"),
+        ("True", "true", "literal"),
+        ("1\nFalse\n", "1\nfalse\n", "literal"),
+        (r"['it\'s']", '["it\'s"]', "literal"),
+    ],
+)
+def test_default_accepts(output: str, expected: str, method: str) -> None:
+    comparison = compare_output(output, expected, DEFAULT)
+    assert (comparison.accepted, comparison.method, comparison.detail) == (True, method, "")
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("", "0"),
+        ("0", ""),
+        ("1000000007", "1000000006"),
+        ("12345678901234567890", "12345678901234567891"),
+        ("1 1 2", "1 2 2"),
+        ("3 2 1", "1 2 3"),
+        ("1\n2", "1\n2\n3"),
+        ("1\n2\n3", "1\n2"),
+        ("debug\n3", "3"),
+        ("Answer: 3", "3"),
+        ("yes", "YES"),
+        ("cat", "dog"),
+        ("0.3334", "0.3333"),
+        ("0.33", "0.333333"),
+        ("3.0000001", "3"),
+        ("1e18", "1000000000000000000"),
+        ("007", "7"),
+        ("+7", "7"),
+        ("1_000.0", "1000.0"),
+        ("inf", "-inf"),
+        ("inf", "1e400"),
+        ("nan", "1.0"),
+        ("[2, 1]", "[1, 2]"),
+        ("{2, 1}", "{1, 2}"),
+        ("(1, 2)", "[1, 2]"),
+        ("[True]", "[1]"),
+        ("['1']", "[1]"),
+        ("[1, 2, 2]", "[1, 2]"),
+        ("[1 2]", "[1, 2]"),
+        ("['a b']", "['ab']"),
+        ("true", "1"),
+        ("TRUE", "true"),
+        ("null", "None"),
+        ("true story", "True story"),
+        ("\u0663", "3"),
+        ("[" * 100_000, "[" * 99_999 + "]"),
+    ],
+)
+def test_default_refuses(output: str, expected: str) -> None:
+    comparison = compare_output(output, expected, DEFAULT)
+    assert (comparison.accepted, comparison.method) == (False, "")
+    assert comparison.detail
+    assert len(comparison.detail) <= 200
+    assert "\n" not in comparison.detail
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "detail"),
+    [
+        ("1\n5\n3", "1\n2\n3", 'line 2: expected "2", got "5"'),
+        ("1 5 3", "1 2 3", 'line 1: token 2: expected "2", got "5"'),
+        ("1", "1\n2", 'line 2: expected "2", the output ends (1 lines)'),
+        ("1\n2", "1", 'line 2: expected the end (1 lines), got "2"'),
+        ("1 2", "1 2 3", "line 1: expected 3 tokens, got 2"),
+        ("\n", "3", 'no output, expected "3"'),
+        ("a\x00b", "ab", 'line 1: expected "ab", got "a\\x00b"'),
+    ],
+)
+def test_detail_names_the_first_difference(output: str, expected: str, detail: str) -> None:
+    assert compare_output(output, expected, DEFAULT).detail == detail
+
+
+@pytest.mark.parametrize(
+    ("checker", "output", "expected", "accepted"),
+    [
+        (EXACT, "a\n", "a", True),
+        (EXACT, "a\n\n", "a", False),
+        (EXACT, "a ", "a", False),
+        (EXACT, "a\r\n", "a\n", False),
+        (TOKENS, " 1\n2 ", "1 2", True),
+        (TOKENS, "1.0", "1", False),
+        (TOKENS, "12", "1 2", False),
+        (FLOAT, "0.5000001 x", "0.5 x", True),
+        (FLOAT, "0.50001", "0.5", False),
+        (FLOAT, "1000001 yes", "1000000 yes", True),
+        (FLOAT, "3", "3.0000001", True),
+        (FLOAT, "no", "yes", False),
+        (FLOAT, "1 2", "1", False),
+        (FLOAT, "nan", "NaN", True),
+        (FLOAT, "nan", "1", False),
+        (Checker(type="float", tolerance=0.01), "1.005", "1", True),
+        (Checker(type="float", tolerance=0.01), "1.02", "1", False),
+        (Checker(type="float", tolerance=0.01), "1005", "1000", True),
+    ],
+)
+def test_named_checkers(checker: Checker, output: str, expected: str, accepted: bool) -> None:
+    comparison = compare_output(output, expected, checker)
+    assert comparison.accepted is accepted
+    assert comparison.method == (checker.type if accepted else "")
+    assert bool(comparison.detail) is not accepted
+
+
+@given(st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT]))
+def test_any_output_equals_itself(output: str, checker: Checker) -> None:
+    assert compare_output(output, output, checker).accepted
+
+
+@given(st.text(), st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT]))
+def test_detail_is_one_short_printable_line_or_nothing(output: str, expected: str, checker: Checker) -> None:
+    comparison = compare_output(output, expected, checker)
+    assert bool(comparison.detail) is not comparison.accepted
+    assert bool(comparison.method) is comparison.accepted
+    assert len(comparison.detail) <= 200
+    comparison.detail.encode()
+
+
+@given(st.lists(st.integers().map(str), min_size=2, unique=True), st.randoms(use_true_random=False))
+def test_permuted_lines_are_refused(lines: list[str], random: object) -> None:
+    shuffled = lines[1:] + lines[:1]
+    assert not compare_output("\n".join(shuffled), "\n".join(lines), DEFAULT).accepted
+    assert not compare_output(repr(shuffled), repr(lines), DEFAULT).accepted
+
+
+@given(st.integers(), st.sampled_from([-1, 1]), st.sampled_from([DEFAULT, TOKENS, EXACT]))
+def test_integers_off_by_one_are_refused(number: int, step: int, checker: Checker) -> None:
+    assert not compare_output(str(number + step), str(number), checker).accepted
+    assert not compare_output(f"{number + step}.0", str(number), checker).accepted
+    assert not compare_value(number + step, number).accepted
+
+
+@given(st.lists(st.text("abc01", min_size=1), min_size=1), st.integers(0))
+def test_extra_and_missing_tokens_are_refused(tokens: list[str], position: int) -> None:
+    expected = " ".join(tokens)
+    position %= len(tokens)
+    assert not compare_output(" ".join([*tokens, "x"]), expected, DEFAULT).accepted
+    assert not compare_output(" ".join(tokens[:position] + tokens[position + 1 :]), expected, DEFAULT).accepted
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(0.01, 1e6))
+def test_reals_far_apart_are_refused(number: float, factor: float) -> None:
+    other = number + factor * max(1.0, abs(number))
+    assert not compare_output(repr(other), repr(number), DEFAULT).accepted
+    assert not compare_output(repr(other), repr(number), FLOAT).accepted
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner)))
+def test_a_printed_container_equals_its_json(value: object) -> None:
+    import json
+
+    if isinstance(value, list) and "\\" not in json.dumps(value) + repr(value):
+        comparison = compare_output(repr(value), json.dumps(value), DEFAULT)
+        assert comparison.accepted, comparison.detail
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), lambda inner: st.lists(inner)
+)
+
+
+@given(_JSON)
+def test_any_value_equals_itself(value: object) -> None:
+    assert compare_value(value, value).accepted
+
+
+@given(_JSON, _JSON)
+def test_values_are_equal_only_where_python_or_the_tolerance_says_so(value: object, expected: object) -> None:
+    if value == expected:
+        assert compare_value(value, expected).accepted
+    elif "." not in repr(expected) and "e" not in repr(expected) and "inf" not in repr(expected):
+        assert not compare_value(value, expected).accepted
