@@ -38,9 +38,9 @@ _REMARKS = ("That is all.", "This covers the empty case too.", "Done.")
 class DemonstrationNoise(Record):
     """How far demonstrations are from right; every share is a probability."""
 
-    misread_range: tuple[float, float] = (0.3, 0.95)
+    misread_range: tuple[float, float] = (0.15, 0.6)
     """Chance to misread an operation without any plan; each operation has its own rate in this range."""
-    slip_range: tuple[float, float] = (0.3, 0.95)
+    slip_range: tuple[float, float] = (0.1, 0.5)
     """Chance to code an operation wrongly without any plan; each operation has its own rate in this range."""
     decay: float = Field(default=0.55, ge=0, le=1)
     """Factor on both rates for every plan line."""

@@ -27,8 +27,8 @@ class WarmStartConfig(Config):
     """Distinct answers to learn from; passes over them follow from the steps and the batch."""
     num_steps: int = Field(default=700, ge=1)
     batch_size: int = Field(default=32, ge=1)
-    learning_rate: float = Field(default=2e-3, gt=0)
-    """Peak; linear warm-up over 50 steps, then cosine to 5 %."""
+    learning_rate: float = Field(default=1e-2, gt=0)
+    """Peak, of Muon steps; linear warm-up over 6 % of the steps, then cosine to 5 %."""
     prompt_weight: float = Field(default=0.1, ge=0, le=1)
     """Weight of statement tokens in the loss; response tokens count 1. Some teaches the words faster."""
     max_tokens: int = Field(default=192, ge=16, le=1024)

@@ -28,11 +28,14 @@ import microcoder.micro
 from microcoder.micro import Demonstration, generate_demonstrations
 from microcoder.runs import write_json
 from microcoder.training.config import WarmStartConfig
+from microcoder.training.muon import Muon
 from microcoder.training.tokenizer import EOS, SEPARATOR, train_tokenizer
 
 _MARKER = "warmstart.json"
 _TOKENIZER_DEMONSTRATIONS = 4000
 _MAX_POSITIONS = 1024
+_EMBEDDING_RATE = 0.4
+"""Learning rate of embeddings and norms (AdamW) as a share of that of the matrices (Muon)."""
 
 Progress = Callable[[int, int, float], None]
 """Called now and then with the steps done, the steps in all and the loss."""
@@ -64,7 +67,11 @@ def checkpoint_digest(config: WarmStartConfig) -> str:
     """Digest all that decides the weights: equal digests on one machine mean equal checkpoints."""
     digest = hashlib.sha256(config.model_dump_json().encode())
     sources = sorted(Path(microcoder.micro.__file__).parent.glob("*.py"))
-    for source in [*sources, Path(__file__), Path(__file__).with_name("tokenizer.py")]:
+    for source in [
+        *sources,
+        Path(__file__),
+        *(Path(__file__).with_name(f"{name}.py") for name in ("tokenizer", "muon")),
+    ]:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     for library in (torch, transformers, tokenizers):
         digest.update(library.__version__.encode())
@@ -121,6 +128,7 @@ def _create_model(config: WarmStartConfig, tokenizer: PreTrainedTokenizerFast) -
         )
     )
     # Qwen3's own 0.02 is for wide models; at this width 1/sqrt(fan-in) learns several times faster.
+    torch.nn.init.normal_(model.model.embed_tokens.weight, std=0.05)
     for name, parameter in model.named_parameters():
         if parameter.dim() == 2 and "embed_tokens" not in name:
             scale = parameter.shape[1] ** -0.5
@@ -153,19 +161,25 @@ def _train(
     model: Qwen3ForCausalLM, examples: Sequence[_Example], config: WarmStartConfig, on_progress: Progress | None
 ) -> float:
     """Cross entropy over statement and response; return the mean loss of the last steps."""
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=config.learning_rate, betas=(0.9, 0.95), weight_decay=0.01, fused=True
+    is_matrix = {name: parameter.dim() == 2 and "embed" not in name for name, parameter in model.named_parameters()}
+    muon = Muon(parameter for name, parameter in model.named_parameters() if is_matrix[name])
+    adam = torch.optim.AdamW(
+        (parameter for name, parameter in model.named_parameters() if not is_matrix[name]),
+        betas=(0.9, 0.95),
+        weight_decay=0.0,
+        fused=True,
     )
     model.train()
     smoothed = 0.0
     for step, batch in zip(range(1, config.num_steps + 1), _batches(examples, config), strict=False):
-        for group in optimizer.param_groups:
-            group["lr"] = _learning_rate(step, config)
+        share = _schedule(step, config.num_steps)
+        adam.param_groups[0]["lr"] = _EMBEDDING_RATE * config.learning_rate * share
+        model.zero_grad(set_to_none=True)
         loss = _loss(model, batch, config.prompt_weight)
-        optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        adam.step()
+        muon.step(config.learning_rate * share)
         smoothed = loss.item() if step == 1 else 0.95 * smoothed + 0.05 * loss.item()
         if on_progress and (step % 20 == 0 or step == config.num_steps):
             on_progress(step, config.num_steps, smoothed)
@@ -187,10 +201,10 @@ def _batches(examples: Sequence[_Example], config: WarmStartConfig) -> Iterator[
             yield from batches
 
 
-def _learning_rate(step: int, config: WarmStartConfig) -> float:
-    warm_up = min(50, max(1, config.num_steps // 4))
-    cosine = 0.5 * (1 + math.cos(math.pi * step / config.num_steps))
-    return config.learning_rate * min(1.0, step / warm_up) * (0.05 + 0.95 * cosine)
+def _schedule(step: int, num_steps: int) -> float:
+    """Return the share of the peak learning rate at a step, from 1."""
+    warm_up = max(1.0, 0.06 * num_steps)
+    return min(1.0, step / warm_up) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - 1) / num_steps)))
 
 
 def _loss(model: Qwen3ForCausalLM, batch: Sequence[_Example], prompt_weight: float) -> torch.Tensor:
