@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Discriminator, ValidationError
 
 from microcoder.errors import ConfigError
 from microcoder.types import Record
@@ -20,6 +20,15 @@ from microcoder.types import Record
 
 class Config(Record):
     """Base of every configuration model: frozen, and closed to unknown keys."""
+
+
+def kind_or(default: str) -> Discriminator:
+    """Return the discriminator of a tagged union whose `kind` may be left out: it is then `default`."""
+
+    def kind_of(value: object) -> str:
+        return value.get("kind", default) if isinstance(value, Mapping) else getattr(value, "kind", default)
+
+    return Discriminator(kind_of)
 
 
 ConfigT = TypeVar("ConfigT", bound=Config)
@@ -104,17 +113,30 @@ def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Pat
         key = ".".join(str(part) for part in fault["loc"] if part in _words(known) or isinstance(part, int))
         if fault["type"] == "extra_forbidden":
             key = ".".join(str(part) for part in fault["loc"] if not _is_tag(part, fault["loc"], known))
-            close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-            siblings = [k for k in known if k.rpartition(".")[0] == key.rpartition(".")[0]]
-            hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(siblings or known)}"
-            lines.append(f"unknown key {key}{where}; {hint}")
+            if isinstance(fault["input"], Mapping):
+                key = next(iter(flatten(fault["input"], f"{key}.")), key)
+            lines.append(f"unknown key {key}{where}; {_suggest_key(key, known)}")
         elif fault["type"] == "union_tag_not_found":
             lines.append(f"{key} has options but no kind{where}; add {key}.kind")
+        elif fault["type"] == "union_tag_invalid":
+            context = fault.get("ctx", {})
+            lines.append(f"{key}.kind = {context.get('tag')!r}: use one of {context.get('expected_tags')}")
         else:
             message = fault["msg"].removeprefix("Value error, ")
             given = "" if isinstance(fault["input"], Mapping | BaseModel) else f" = {fault['input']!r}"
             lines.append(f"{key}{given}: {message}" if key else message)
     return "; ".join(lines)
+
+
+def _suggest_key(key: str, known: Sequence[str]) -> str:
+    if key in known:
+        return f"it is an option of another {key.rpartition('.')[0]}.kind"
+    # A key given without the table it is in, or misspelt.
+    inside = [name for name in known if name.endswith(f".{key}")]
+    if close := inside or difflib.get_close_matches(key, known, n=1, cutoff=0.6):
+        return f"did you mean {' or '.join(close[:3])}?"
+    siblings = [name for name in known if name.rpartition(".")[0] == key.rpartition(".")[0]]
+    return f"known keys: {', '.join(siblings or known)}"
 
 
 def _words(known: Sequence[str]) -> set[str]:

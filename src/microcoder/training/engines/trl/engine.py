@@ -74,7 +74,7 @@ def train(
         arguments=build_arguments(config, batches, output_dir=run.checkpoints / STAGING),
         model=load_model(config, model),
         tokenizer=load_tokenizer(config, model),
-        peft_config=_lora(config),
+        peft_config=build_adapter(config),
         tasks=tasks,
         judge=judge,
         run=run,
@@ -119,7 +119,8 @@ def _revision(config: TrainConfig) -> str | None:
     return config.model.revision if isinstance(config.model, HuggingFaceModel) else None
 
 
-def _lora(config: TrainConfig) -> LoraConfig | None:
+def build_adapter(config: TrainConfig) -> LoraConfig | None:
+    """Return the LoRA adapter of a recipe; None trains all weights."""
     if not isinstance(config.model, HuggingFaceModel) or config.model.lora is None:
         return None
     lora = config.model.lora

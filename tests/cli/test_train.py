@@ -1,0 +1,87 @@
+"""`microcoder train`: recipes, dry runs, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from microcoder.cli.train import parse_overrides
+from microcoder.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+RECIPES = sorted(ROOT.glob("recipes/**/*.toml"))
+
+
+def microcoder(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "microcoder", *words], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.parent.name)
+def test_every_recipe_resolves_and_is_estimated(recipe: Path, tmp_path: Path) -> None:
+    done = microcoder("train", "-c", str(recipe), "--run-dir", str(tmp_path / "run"), "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    config, estimate = record["config"], record["estimate"]
+    rollouts = config["batch"]["train_batch_size"] * config["rollout"]["num_samples"]
+    assert estimate["rollouts_per_step"] == rollouts
+    assert estimate["max_tokens"] == config["num_steps"] * rollouts * config["rollout"]["max_response_tokens"]
+    assert estimate["num_parameters"] > 1e5
+    assert not (tmp_path / "run").exists()
+    assert (recipe.parent / "README.md").is_file()
+
+
+def test_the_qwen3_recipe_is_the_published_one() -> None:
+    done = microcoder("train", "-c", "recipes/qwen3-4b/config.toml", "--dry-run", "--json")
+    config = json.loads(done.stdout)["config"]
+    assert config["model"]["path"] == "Qwen/Qwen3-4B-Instruct-2507"
+    assert config["rollout"]["max_response_tokens"] == 8192
+    assert config["rollout"]["temperature"]["value"] == 1.2
+    assert config["batch"]["train_batch_size"] == 64
+    assert config["rollout"]["num_samples"] == 8
+    assert config["optimizer"]["learning_rate"] == 1e-6
+    assert config["algorithm"]["kl_coefficient"] == 0.0
+    assert config["algorithm"]["clip_high"] > config["algorithm"]["clip_low"]
+    assert config["algorithm"]["masking"]["repeat_window_tokens"] == 128
+    assert config["evaluation"]["samples_per_problem"] == 4
+
+
+def test_a_dry_run_for_people_names_flags_and_what_is_missing() -> None:
+    done = microcoder(
+        "train", "-c", "recipes/qwen3-4b/config.toml", "--dry-run", "--algorithm.masking.rho=0.3", "--num-steps", "7"
+    )
+    assert done.returncode == 0, done.stderr
+    for line in ("algorithm.masking.rho = 0.3", "num_steps = 7", "not here yet, needed at the start: data/train.jsonl"):
+        assert line in done.stdout
+    assert "64 problems x 8 samples = 512 rollouts" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-c", "recipes/micr/config.toml"], "did you mean recipes/micro/config.toml"),
+        (["-c", "recipes/micro/config.toml", "--algorithm.masking.roh", "0.3"], "did you mean algorithm.masking.rho"),
+        (["-c", "recipes/micro/config.toml", "--num-steps"], "--num-steps has no value"),
+        (["-c", "recipes/micro/config.toml", "num_steps=3"], "keys of the recipe are given as --dotted.key value"),
+        (["-c", "recipes/micro/config.toml", "--batch.ppo_mini_batch_size", "48"], "try 32"),
+        ([], "config"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(words: list[str], message: str, tmp_path: Path) -> None:
+    done = microcoder("train", *words, "--run-dir", str(tmp_path / "run"))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_overrides_are_flag_and_value_or_joined() -> None:
+    assert parse_overrides(("--a.b", "1", "--c-d=x=y")) == {"a.b": "1", "c_d": "x=y"}
+    with pytest.raises(ConfigError, match="--a has no value"):
+        parse_overrides(("--a",))

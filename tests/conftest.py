@@ -1,0 +1,36 @@
+"""Shared parts: real ones, built once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder that all workers of this session share; what is built in it guards itself with a lock."""
+    base = tmp_path_factory.getbasetemp()
+    cache = (base if worker_id == "master" else base.parent) / "cache"
+    cache.mkdir(exist_ok=True)
+    return cache
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(shared_cache: Path) -> Path:
+    """A Hugging Face folder of a Qwen3 so small that it answers nothing right, in about two seconds."""
+    from microcoder.training.config import WarmStartConfig
+    from microcoder.training.warmstart import build_micro_checkpoint
+
+    config = WarmStartConfig(
+        hidden_size=32,
+        num_layers=2,
+        num_heads=2,
+        num_kv_heads=1,
+        intermediate_size=64,
+        vocab_size=512,
+        num_demonstrations=400,
+        num_steps=10,
+        batch_size=16,
+    )
+    return build_micro_checkpoint(config, cache=shared_cache)

@@ -1,0 +1,228 @@
+"""Runs, whole: what they write, and that a killed one ends as if it had not been."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from microcoder.config import load_config
+from microcoder.errors import ConfigError, DataError, TrainingError
+from microcoder.insights.report import write_report
+from microcoder.runs import RunDirectory, read_rollouts
+from microcoder.training.config import TrainConfig
+from microcoder.training.observer import Silent
+from microcoder.training.session import run_training
+
+NUM_STEPS = 4
+RECIPE = {
+    "prompt_style": "bare",
+    "num_steps": str(NUM_STEPS),
+    "model.kind": "hugging_face",
+    "model.dtype": "float32",
+    "model.gradient_checkpointing": "false",
+    "problems.kind": "micro",
+    "problems.num_train": "24",
+    "problems.num_heldout": "6",
+    "rollout.num_samples": "4",
+    "rollout.max_response_tokens": "24",
+    "rollout.temperature.kind": "staged",
+    "rollout.temperature.stages": "[{from_step = 1, value = 0.8}, {from_step = 3, value = 1.2}]",
+    "batch.train_batch_size": "8",
+    "batch.ppo_mini_batch_size": "4",
+    "batch.micro_batch_rollouts": "8",
+    "algorithm.masking.rho": "0.5",
+    "algorithm.masking.repeat_window_tokens": "4",
+    "optimizer.learning_rate": "1e-3",
+    "evaluation.every_steps": "2",
+    "evaluation.samples_per_problem": "2",
+    "evaluator.workers": "1",
+    "checkpoint.every_steps": "2",
+}
+
+
+def recipe(checkpoint: Path, **changes: str) -> dict[str, str]:
+    return {**RECIPE, "model.path": str(checkpoint), **changes}
+
+
+def train(checkpoint: Path, run: Path, **changes: str) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    config = load_config(TrainConfig, overrides=recipe(checkpoint, **changes))
+    return run_training(config, run_directory=run, observer=Silent(), command=["test"])
+
+
+@pytest.fixture(scope="module")
+def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run that nobody interrupted."""
+    root = tmp_path_factory.mktemp("runs") / "whole"
+    train(tiny_checkpoint, root)
+    return RunDirectory(root)
+
+
+def without_times(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "seconds"}
+
+
+def rollout_rows(folder: Path) -> list[dict[str, Any]]:
+    measured = ("cpu_seconds", "wall_seconds", "memory_mib")
+    rows = [row for file in sorted(folder.glob("*.parquet")) for row in read_rollouts(file)]
+    return [
+        {**row, "tests": [{k: v for k, v in test.items() if k not in measured} for test in row["tests"]]}
+        for row in rows
+    ]
+
+
+def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:
+    ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, expected))
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert list(map(without_times, run.read_metrics())) == list(map(without_times, expected.read_metrics()))
+    assert list(map(without_times, run.read_evaluations())) == list(map(without_times, expected.read_evaluations()))
+    assert rollout_rows(run.rollouts) == rollout_rows(expected.rollouts)
+    assert rollout_rows(run.evaluation_samples) == rollout_rows(expected.evaluation_samples)
+
+
+def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_checkpoint: Path) -> None:
+    manifest, metrics, evaluations = finished.read_manifest(), finished.read_metrics(), finished.read_evaluations()
+    assert manifest["config"]["algorithm"]["masking"]["rho"] == 0.5
+    assert manifest["packages"]["trl"].startswith("1.16")
+    assert manifest["isolation"]["level"]
+    assert [row["step"] for row in metrics] == [1, 2, 3, 4]
+    assert [row["temperature"] for row in metrics] == [0.8, 0.8, 1.2, 1.2]
+    assert [row["step"] for row in evaluations] == [0, 2, 4]
+    summary = finished.read_summary()
+    assert summary is not None
+    assert summary["num_problems"] == 6
+    assert summary["samples_per_problem"] == 2
+    assert summary["accuracy_after"] == evaluations[-1]["accuracy"]
+    assert summary["wall_seconds"] > 0
+    rows = rollout_rows(finished.rollouts)
+    assert len(rows) == NUM_STEPS * 8 * 4
+    masked = [row for row in rows if row["masked_why"]]
+    assert masked, "nothing was masked, so the test shows nothing about masking"
+    assert all(row["is_truncated"] and row["advantage"] == 0 for row in masked)
+    before, after = (
+        load_file(folder / "model.safetensors") for folder in (tiny_checkpoint, finished.checkpoint(NUM_STEPS))
+    )
+    assert finished.checkpoint_steps() == [2, 4]
+    assert before.keys() == after.keys()
+    assert write_report(finished.root).read_text(encoding="utf-8").count("<svg") >= 1
+
+
+def test_the_weights_load_as_an_ordinary_model(finished: RunDirectory) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(finished.model)
+    tokenizer = AutoTokenizer.from_pretrained(finished.model)
+    ids = tokenizer("print", return_tensors="pt")["input_ids"]
+    assert model(input_ids=ids).logits.shape[:2] == ids.shape
+    assert not (finished.model / "optimizer.pt").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill_signal", [signal.SIGKILL, signal.SIGINT])
+def test_a_stopped_run_resumes_to_the_same_weights(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, kill_signal: signal.Signals
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    process = start_cli(tiny_checkpoint, tmp_path, run.root)
+    seed = random.SystemRandom().randrange(2**32)
+    chance = random.Random(seed)
+    wait_for_rows(run, chance.randint(1, NUM_STEPS - 1), process)
+    time.sleep(chance.random() * 0.3)
+    process.send_signal(kill_signal)
+    exit_code = process.wait(timeout=120)
+    # Slow to be killed, it may have finished; then there is nothing left to resume, and the rest still holds.
+    if not run.is_finished:
+        assert exit_code == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), f"seed {seed}"
+    train(tiny_checkpoint, run.root)
+    assert_same_run(run, finished)
+
+
+def test_damage_of_every_kind_a_kill_can_do_is_undone(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    """Rows and files beyond the last checkpoint, a half-written one, a cut-off line: all gone after the resume."""
+    import shutil
+
+    run = RunDirectory(tmp_path / "run")
+    shutil.copytree(finished.root, run.root)
+    run.summary.unlink()
+    shutil.rmtree(run.model)
+    shutil.rmtree(run.checkpoint(4))
+    (run.checkpoints / ".staging" / "checkpoint-8").mkdir(parents=True)
+    with run.metrics.open("a") as file:
+        file.write('{"step": 5, "rew')
+    train(tiny_checkpoint, run.root)
+    assert_same_run(run, finished)
+
+
+def test_a_finished_run_is_left_alone(finished: RunDirectory, tiny_checkpoint: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in finished.root.rglob("*")}
+    assert train(tiny_checkpoint, finished.root) == finished.read_summary()
+    assert {path: path.stat().st_mtime_ns for path in finished.root.rglob("*")} == before
+
+
+def test_another_config_is_refused_by_naming_the_keys(finished: RunDirectory, tiny_checkpoint: Path) -> None:
+    with pytest.raises(TrainingError, match=r"algorithm\.clip_high: 0\.28 -> 0\.3.*another --run-dir"):
+        train(tiny_checkpoint, finished.root, **{"algorithm.clip_high": "0.3"})
+
+
+def test_a_folder_that_is_no_run_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(TrainingError, match="not empty and holds no run"):
+        train(tiny_checkpoint, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "no_weights"
+    empty.mkdir()
+    (empty / "config.json").write_text("{}")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"id": "a", "statement": "s", "tests": [{"input": "1", "output": "2"}]}\n{"id": "b", \n')
+    files = {"problems.kind": "files", "problems.train": str(broken), "problems.heldout": str(broken)}
+    run = tmp_path / "run"
+    mistakes: list[tuple[dict[str, str], type[Exception], str]] = [
+        ({"model.path": str(empty)}, DataError, "has no weights.*--model.path"),
+        ({"model.path": str(tmp_path / "nowhere")}, DataError, "does not exist; give a checkpoint folder or a hub id"),
+        (files, DataError, r"broken\.jsonl line 2 is not JSON"),
+        ({**files, "problems.train": "no.jsonl"}, DataError, r"problem file no\.jsonl does not exist"),
+        (
+            {"batch.train_batch_size": "32", "batch.ppo_mini_batch_size": "32"},
+            ConfigError,
+            "more than problems.num_train",
+        ),
+    ]
+    for changes, error, message in mistakes:
+        config_changes = {key: value for key, value in recipe(tiny_checkpoint, **changes).items()}
+        if "problems.train" in changes:
+            config_changes = {k: v for k, v in config_changes.items() if not k.startswith("problems.num")}
+        with pytest.raises(error, match=message):
+            run_training(load_config(TrainConfig, overrides=config_changes), run_directory=run, observer=Silent())
+        assert not run.exists()
+
+
+def start_cli(checkpoint: Path, folder: Path, run: Path) -> subprocess.Popen[bytes]:
+    config = folder / "recipe.toml"
+    config.write_text("")
+    flags = [word for key, value in recipe(checkpoint).items() for word in (f"--{key}", value)]
+    command = [sys.executable, "-m", "microcoder", "train", "-c", str(config), "--run-dir", str(run), *flags]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def wait_for_rows(run: RunDirectory, rows: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while len(run.read_metrics()) < rows and process.poll() is None:
+        assert time.monotonic() < deadline, "the run wrote no metrics"
+        time.sleep(0.02)

@@ -1,0 +1,185 @@
+"""The TRL engine against plain TRL: the same distribution, log-probs and gradient, with less work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from trl import GRPOTrainer
+
+from microcoder.config import load_config
+from microcoder.evaluator import Judge
+from microcoder.runs import RunDirectory
+from microcoder.training.clocks import RunClock
+from microcoder.training.config import TrainConfig
+from microcoder.training.engines.trl.arguments import build_arguments, cut_batches
+from microcoder.training.engines.trl.engine import build_adapter, load_model, load_tokenizer
+from microcoder.training.engines.trl.sampling import set_sampling
+from microcoder.training.engines.trl.trainer import MicroCoderTrainer
+from microcoder.training.observer import Silent
+from microcoder.training.session import load_tasks
+
+RECIPE = {
+    "prompt_style": "bare",
+    "num_steps": "2",
+    "model.kind": "hugging_face",
+    "model.dtype": "float32",
+    "model.gradient_checkpointing": "false",
+    "problems.kind": "micro",
+    "problems.num_train": "16",
+    "problems.num_heldout": "6",
+    "rollout.num_samples": "4",
+    "rollout.max_response_tokens": "40",
+    "rollout.temperature.value": "0.9",
+    "batch.train_batch_size": "8",
+    "batch.ppo_mini_batch_size": "4",
+    "batch.micro_batch_rollouts": "8",
+    "optimizer.learning_rate": "1e-3",
+    "evaluation.samples_per_problem": "2",
+}
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(workers=1, stop="first_failure") as judge:
+        yield judge
+
+
+def build_trainer(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
+    config = load_config(TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes})
+    batches = cut_batches(config, num_processes=1)
+    return MicroCoderTrainer(
+        config=config,
+        batches=batches,
+        arguments=build_arguments(config, batches, output_dir=run),
+        model=load_model(config, str(checkpoint)),
+        tokenizer=load_tokenizer(config, str(checkpoint)),
+        peft_config=build_adapter(config),
+        tasks=load_tasks(config),
+        judge=judge,
+        run=RunDirectory(run),
+        run_clock=RunClock(),
+        observer=Silent(),
+    )
+
+
+@pytest.fixture
+def rollout_batch() -> dict[str, torch.Tensor]:
+    """Left-padded prompts and right-padded completions of very unequal lengths."""
+    generator = torch.Generator().manual_seed(0)
+    rows, prompt, completion = 6, 12, 20
+    prompt_mask = torch.ones(rows, prompt, dtype=torch.long)
+    completion_mask = torch.zeros(rows, completion, dtype=torch.long)
+    for row in range(rows):
+        prompt_mask[row, : 2 * (row % 4) + 2] = 0
+        completion_mask[row, : 3 + 2 * row] = 1
+    return {
+        "prompt_ids": torch.randint(10, 500, (rows, prompt), generator=generator) * prompt_mask,
+        "prompt_mask": prompt_mask,
+        "completion_ids": torch.randint(10, 500, (rows, completion), generator=generator) * completion_mask,
+        "completion_mask": completion_mask,
+        "advantages": torch.tensor([0.0, 1.0, 0.0, -0.7, 0.0, 0.4]),
+        "num_items_in_batch": completion_mask.sum(),
+    }
+
+
+def reference_logps(model: Any, ids: torch.Tensor, mask: torch.Tensor, temperature: float) -> torch.Tensor:
+    with torch.no_grad():
+        logits = model(input_ids=ids, attention_mask=mask).logits[:, :-1].float() / temperature
+    return torch.log_softmax(logits, -1).gather(-1, ids[:, 1:, None])[..., 0]
+
+
+@pytest.mark.parametrize("changes", [{}, {"model.lora.rank": "4"}, {"algorithm.kl_coefficient": "0.1"}])
+def test_logps_follow_the_sampling_temperature(
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    judge: Judge,
+    rollout_batch: dict[str, torch.Tensor],
+    changes: dict[str, str],
+) -> None:
+    trainer = build_trainer(tiny_checkpoint, tmp_path, judge, **changes)
+    ids = torch.cat([rollout_batch["prompt_ids"], rollout_batch["completion_ids"]], 1)
+    mask = torch.cat([rollout_batch["prompt_mask"], rollout_batch["completion_mask"]], 1)
+    used = rollout_batch["completion_mask"].bool()
+    models = [m for m in (trainer.model, trainer.ref_model) if m is not None]
+    for temperature in (0.6, 1.7):
+        set_sampling(trainer, temperature=temperature, max_response_tokens=40)
+        for model in models:
+            model.eval()
+            with torch.no_grad():
+                logps, _, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, used.size(1))
+            expected = reference_logps(model, ids, mask, temperature)[:, -used.size(1) :]
+            torch.testing.assert_close(logps[used], expected[used], atol=1e-5, rtol=0)
+        assert trainer.generation_config.temperature == temperature
+
+
+def test_trimmed_padding_changes_no_logp(
+    tiny_checkpoint: Path, tmp_path: Path, judge: Judge, rollout_batch: dict[str, torch.Tensor]
+) -> None:
+    trainer = build_trainer(tiny_checkpoint, tmp_path, judge)
+    ids = torch.cat([rollout_batch["prompt_ids"], rollout_batch["completion_ids"]], 1)
+    mask = torch.cat([rollout_batch["prompt_mask"], rollout_batch["completion_mask"]], 1)
+    used = rollout_batch["completion_mask"].bool()
+    arguments = (trainer.model, ids, mask, used.size(1), 2, True)
+    with torch.no_grad():
+        plain = GRPOTrainer._get_per_token_logps_and_entropies(trainer, *arguments)
+        frugal = trainer._get_per_token_logps_and_entropies(*arguments)
+    for ours, theirs in zip(frugal[:2], plain[:2], strict=True):
+        assert ours is not None
+        assert theirs is not None
+        assert ours.shape == theirs.shape
+        torch.testing.assert_close(ours[used], theirs[used], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("advantages", [None, torch.zeros(6)])
+def test_leaving_out_idle_rows_changes_no_gradient(
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    judge: Judge,
+    rollout_batch: dict[str, torch.Tensor],
+    advantages: torch.Tensor | None,
+) -> None:
+    trainer = build_trainer(tiny_checkpoint, tmp_path, judge)
+    model = trainer.model
+    assert model is not None
+    model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    inputs = rollout_batch if advantages is None else {**rollout_batch, "advantages": advantages}
+    inputs["old_per_token_logps"] = torch.full((6, 20), -5.0)
+    gradients = []
+    for loss_of in (GRPOTrainer._compute_loss, MicroCoderTrainer._compute_loss):
+        model.zero_grad()
+        loss_of(trainer, model, dict(inputs)).backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
+    torch.testing.assert_close(gradients[1], gradients[0], atol=1e-6, rtol=1e-4)
+    assert bool((gradients[0] != 0).any()) == (advantages is None)
+
+
+def test_segments_sample_the_same_greedy_text_as_one_pass(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
+    trainer = build_trainer(tiny_checkpoint, tmp_path, judge)
+    prompts = [[{"role": "user", "content": task.prompt.text}] for task in load_tasks(trainer.config).train]
+    prompt_ids, _, fields = trainer._tokenize_prompts(prompts)
+    trainer.generation_config.do_sample = trainer.generation_kwargs["do_sample"] = False
+    for settings in (trainer.generation_config.__dict__, trainer.generation_kwargs):
+        settings["temperature"] = settings["top_p"] = settings["top_k"] = None
+    whole, _ = GRPOTrainer._generate_single_turn(trainer, prompt_ids, None, fields, 1)
+    segmented, _ = trainer._generate_single_turn(prompt_ids, None, fields, 1)
+    assert segmented == whole
+    assert max(map(len, whole)) == 40, "no response reached past the first segment"
+
+
+def test_a_step_uses_the_advantages_that_were_decided(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
+    trainer = build_trainer(tiny_checkpoint, tmp_path, judge)
+    model = trainer.model
+    assert model is not None
+    model.train()
+    rows = [trainer.train_dataset[index] for index in range(8) for _ in range(4)]  # type: ignore[index]
+    output = trainer._generate_and_score_completions(rows)
+    scored = [sample for group in trainer._scored_P_G for sample in group]
+    assert output["advantages"].tolist() == pytest.approx([sample.advantage for sample in scored])
+    assert [sample.rollout.problem_id for sample in scored] == [row["problem_id"] for row in rows]
+    assert output["completion_mask"].sum(1).tolist() == [len(sample.rollout.token_ids) for sample in scored]
+    assert output["old_per_token_logps"].shape == output["completion_ids"].shape
