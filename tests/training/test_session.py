@@ -204,7 +204,7 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
         ),
     ]
     for changes, error, message in mistakes:
-        config_changes = {key: value for key, value in recipe(tiny_checkpoint, **changes).items()}
+        config_changes = recipe(tiny_checkpoint, **changes)
         if "problems.train" in changes:
             config_changes = {k: v for k, v in config_changes.items() if not k.startswith("problems.num")}
         with pytest.raises(error, match=message):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, Tag, model_validator
 
-from microcoder.config import Config
+from microcoder.config import Config, kind_or
 from microcoder.evaluator import StopRule
 from microcoder.micro import DemonstrationNoise
 from microcoder.training.masking import NonIncorrect
@@ -135,7 +135,10 @@ class RolloutConfig(Config):
     """Responses per problem: the group, G."""
     max_response_tokens: int = Field(default=8192, ge=1)
     """L_max."""
-    temperature: Annotated[ConstantTemperature | StagedTemperature, Field(discriminator="kind")] = ConstantTemperature()
+    temperature: Annotated[
+        Annotated[ConstantTemperature, Tag("constant")] | Annotated[StagedTemperature, Tag("staged")],
+        kind_or("constant"),
+    ] = ConstantTemperature()
     backend: Literal["transformers", "vllm"] = "transformers"
     """`vllm` samples in the training processes (GPU only)."""
 
@@ -187,7 +190,12 @@ class ConditionalMasking(Config):
 class AlgorithmConfig(Config):
     """MicroCoder-GRPO: group-normalised advantage, conditional truncation masking, high clip, no KL."""
 
-    masking: Annotated[NoMasking | MaskAll | ConditionalMasking, Field(discriminator="kind")] = ConditionalMasking()
+    masking: Annotated[
+        Annotated[ConditionalMasking, Tag("conditional")]
+        | Annotated[MaskAll, Tag("all")]
+        | Annotated[NoMasking, Tag("none")],
+        kind_or("conditional"),
+    ] = ConditionalMasking()
     clip_low: float = Field(default=0.2, gt=0, lt=1)
     clip_high: float = Field(default=0.28, gt=0)
     loss_normalisation: Literal["dapo", "grpo", "dr_grpo"] = "dapo"
