@@ -1,0 +1,109 @@
+"""Write docs/reference.md from the code: recipe keys, metrics, run directory. `make docs` runs it; a test compares."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from microcoder import metrics, runs
+from microcoder.training.config import TrainConfig
+from microcoder.types import Problem
+
+TARGET = Path(__file__).parent / "reference.md"
+
+
+def render() -> str:
+    """Return the reference as Markdown."""
+    lines = [
+        "# Reference",
+        "",
+        "Written by `make docs` from the code; do not edit.",
+        "",
+        "## Recipe keys",
+        "",
+        "Any key can be given as a flag: `--algorithm.masking.rho 0.2`.",
+        "",
+        *_table(TrainConfig),
+        "",
+        "## Problem record",
+        "",
+        "One JSON object a line.",
+        "",
+        *_table(Problem),
+        "",
+        "## Run directory",
+        "",
+        inspect.getdoc(runs) or "",
+        "",
+        "## metrics.jsonl",
+        "",
+        *_attributes(metrics.StepMetrics),
+        "",
+        "## evaluations.jsonl",
+        "",
+        *_attributes(metrics.EvaluationMetrics),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _table(schema: type[BaseModel]) -> list[str]:
+    rows = [f"| `{key}` | {default} | {text} |" for key, default, text in _keys(schema)]
+    return ["| key | default | meaning |", "| --- | --- | --- |", *rows]
+
+
+def _keys(schema: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    for name, field in schema.model_fields.items():
+        models = list(_models(field.annotation))
+        for model in models:
+            kind = model.model_fields.get("kind")
+            if kind is not None and len(models) > 1:
+                yield f'{prefix}{name}.kind = "{get_args(kind.annotation)[0]}"', "", _first_line(model)
+            yield from ((k, d, t) for k, d, t in _keys(model, f"{prefix}{name}.") if not k.endswith(f"{name}.kind"))
+        if not models:
+            yield prefix + name, _default(field), " ".join((field.description or "").split())
+
+
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif not isinstance(annotation, type):
+        for argument in get_args(annotation):
+            yield from _models(argument)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.default
+    return f"`{json.dumps(value, default=str)}`" if value is not None else "none"
+
+
+def _first_line(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").split("\n")[0]
+
+
+def _attributes(noun: type) -> list[str]:
+    """List a dataclass's fields with the docstrings under them."""
+    body = ast.parse(inspect.getsource(noun)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    rows = []
+    for statement, following in zip(body.body, [*body.body[1:], None], strict=True):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            text = ""
+            if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+                text = " ".join(str(following.value.value).split())
+            rows.append(f"| `{statement.target.id}` | {text} |")
+    return ["| field | meaning |", "| --- | --- |", *rows]
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render(), encoding="utf-8")
+    print(f"wrote {TARGET}")
