@@ -8,7 +8,7 @@ from microcoder.errors import DataError
 from microcoder.evaluator import Judge
 from microcoder.types import Outcome, Problem
 
-from .conftest import make_problem, run
+from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 
 
 def call(arguments: str, expected: str, **options: object) -> Problem:

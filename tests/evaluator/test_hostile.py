@@ -10,8 +10,8 @@ import pytest
 from microcoder.evaluator import Judge
 from microcoder.types import Outcome, Program
 
-from .conftest import make_problem, run
-from .hostile_programs import HUNT_FOR_EXPECTED, PROGRAMS
+from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from .hostile_programs import HUNT_FOR_EXPECTED, PROGRAMS  # pyrefly: ignore[missing-import]
 
 CANARY = Program(
     "import sys, os, math, random\n"

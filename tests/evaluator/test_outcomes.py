@@ -7,7 +7,7 @@ import pytest
 from microcoder.evaluator import Judge
 from microcoder.types import Outcome, Program
 
-from .conftest import ADD, make_problem, run
+from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
 
 ONE_TEST = ("1 2\n", "3\n")
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from pydantic import model_validator
+
+from microcoder.evaluator.values import read_arguments, read_expected
 from microcoder.records import read_records
 from microcoder.types import Problem, Program, Verdict
 
@@ -14,6 +17,14 @@ class Submission(Problem):
 
     code: str | None
     """The program; null where a response held none."""
+
+    @model_validator(mode="after")
+    def _function_calls_are_json(self) -> Self:
+        if self.fn_name is not None:
+            for number, test in enumerate(self.tests, 1):
+                read_arguments(test.input, problem_id=self.id, test=number)
+                read_expected(test.output, problem_id=self.id, test=number)
+        return self
 
     @property
     def program(self) -> Program:

@@ -96,7 +96,7 @@ def _call(code: CodeType, namespace: dict[str, Any], fn_name: str, arguments: li
         wire = wire[os.write(WIRE_FD, wire) :]
 
 
-def encode(value: object, depth: int = 0) -> Encoded:
+def encode(value: Any, depth: int = 0) -> Encoded:
     """Return a value's wire form; subclasses are flattened by the methods of their base class.
 
     Raises:
@@ -106,27 +106,27 @@ def encode(value: object, depth: int = 0) -> Encoded:
         raise TypeError("the returned value is nested too deeply to be compared")
     kind = type(value)
     if value is None or kind is bool:
-        return value  # type: ignore[return-value]
+        return value
     if issubclass(kind, int):
-        number = int.__add__(value, 0)  # type: ignore[arg-type]
+        number = int.__add__(value, 0)
         return number if abs(number) < _EXACT_IN_JSON else {"int": hex(number)}
     if issubclass(kind, float):
-        return {"float": float.hex(value)}  # type: ignore[arg-type]
+        return {"float": float.hex(value)}
     if issubclass(kind, str):
-        return str.__str__(value)  # type: ignore[arg-type]
+        return str.__str__(value)
     if issubclass(kind, tuple):
-        return {"tuple": [encode(item, depth + 1) for item in tuple.__iter__(value)]}  # type: ignore[arg-type]
+        return {"tuple": [encode(item, depth + 1) for item in tuple.__iter__(value)]}
     if issubclass(kind, dict):
-        pairs = dict.items(value)  # type: ignore[arg-type]
+        pairs = dict.items(value)
         return {"dict": [[encode(key, depth + 1), encode(item, depth + 1)] for key, item in pairs]}
     for sequence in _SEQUENCES:
         if issubclass(kind, sequence):
-            items = sequence.__iter__(value)  # type: ignore[bad-argument-type]
+            items = sequence.__iter__(value)
             return [encode(item, depth + 1) for item in items]
     if issubclass(kind, (set, frozenset)):
         base = set if issubclass(kind, set) else frozenset
-        return {"set": [encode(item, depth + 1) for item in base.__iter__(value)]}  # type: ignore[arg-type]
+        return {"set": [encode(item, depth + 1) for item in base.__iter__(value)]}
     numpy = sys.modules.get("numpy")
     if numpy is not None and issubclass(kind, (numpy.ndarray, numpy.generic)):
-        return encode(value.tolist(), depth + 1)  # type: ignore[attr-defined]
+        return encode(value.tolist(), depth + 1)
     raise TypeError(f"the returned value is of type {kind.__name__}, which cannot be compared")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import _io
-import _signal  # type: ignore[missing-import] - the wrappers in `signal` touch 36 more pages
+import _signal  # pyrefly: ignore[missing-import] - the wrappers in `signal` touch 36 more pages
 import atexit
 import contextlib
 import marshal
@@ -96,7 +96,7 @@ def _exit_code(code: object) -> int:
 def finish(status: int, namespace: dict[str, Any]) -> int:
     """Do what the interpreter does last: join threads, run exit functions, flush."""
     try:
-        threading._shutdown()  # type: ignore[attr-defined]
+        threading._shutdown()  # pyrefly: ignore[missing-attribute]
         atexit._run_exitfuncs()
     except BaseException:
         status = status or 1

@@ -1,0 +1,227 @@
+"""`microcoder judge`: the file contract, resuming, and errors that say what to fix."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import microcoder.cli.judge as command
+from microcoder.errors import DataError, EvaluatorFault
+from microcoder.evaluator.verdict_files import VerdictFile, digest_input
+from microcoder.types import Outcome, TestResult, Verdict
+
+ADD = "a, b = map(int, input().split())\nprint(a + b)"
+MICROCODER = [sys.executable, "-m", "microcoder"]
+TESTS = [{"input": "1 2\n", "output": "3\n"}, {"input": "5 6\n", "output": "11\n"}]
+
+
+def submission(name: str, code: str | None = ADD, **options: object) -> dict[str, Any]:
+    return {"id": name, "code": code, "language": "python", "fn_name": None, "tests": TESTS, **options}
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+    return path
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def without_timings(row: dict[str, Any]) -> dict[str, Any]:
+    measured = ("cpu_seconds", "wall_seconds", "memory_mib")
+    tests = [{key: value for key, value in test.items() if key not in measured} for test in row["tests"]]
+    return {**row, "tests": tests}
+
+
+def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        submission("right"),
+        submission("wrong", "print(3)"),
+        submission("none", None),
+        submission("broken", "x ="),
+        {"id": "brief", "code": ADD, "tests": TESTS},
+        submission("function", "def f(a): return a * 2", fn_name="f", tests=[{"input": "[1]", "output": "[1, 1]"}]),
+        submission("float", "print(0.33333)", tests=[{"input": "", "output": "0.3333"}])
+        | {"checker": {"type": "float", "tolerance": 0.001}, "time_limit_seconds": 2, "memory_limit_mib": 256},
+    ]
+    out = tmp_path / "deep" / "out.jsonl"
+    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, workers=2, json=True)
+    summary = json.loads(capsys.readouterr().out)
+    lines = read(out)
+    assert [line["id"] for line in lines] == [row["id"] for row in rows]
+    assert [line["verdict"] for line in lines] == [
+        "accepted",
+        "wrong_answer",
+        "no_code",
+        "compile_error",
+        "accepted",
+        "accepted",
+        "accepted",
+    ]
+    assert list(lines[0]) == ["id", "verdict", "tests_passed", "tests_total", "tests"]
+    assert list(lines[0]["tests"][0]) == ["verdict", "cpu_seconds", "wall_seconds", "memory_mib", "method", "detail"]
+    assert (lines[1]["tests_passed"], lines[1]["tests_total"], len(lines[1]["tests"])) == (1, 2, 2)
+    assert lines[6]["tests"][0]["method"] == "float"
+    assert summary["verdicts"] == {"accepted": 4, "wrong_answer": 1, "compile_error": 1, "no_code": 1}
+    assert (summary["num_submissions"], summary["num_judged"]) == (7, 7)
+    assert summary["isolation"]["level"] in ("full", "degraded")
+    assert not out.with_name("out.jsonl.partial").exists()
+
+
+def test_reads_gzip(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl.gz"
+    source.write_bytes(gzip.compress((json.dumps(submission("a")) + "\n\n").encode()))
+    command.judge(source, output=tmp_path / "out.jsonl")
+    assert [row["verdict"] for row in read(tmp_path / "out.jsonl")] == ["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", r"in\.jsonl line 2 is not JSON"),
+        (submission("b", laguage="python"), r"line 2: unknown key laguage; did you mean language\?"),
+        (submission("b", language="cpp"), r"line 2: language = 'cpp': Input should be 'python'"),
+        (submission("b", tests=[]), r"line 2: tests = \[\]: .*at least 1 item"),
+        (submission("a"), r"line 2: id 'a' was already used on line 1"),
+        ({"id": "b", "tests": TESTS}, r"line 2: key code is missing"),
+        (submission("b", time_limit_seconds=0), r"line 2: time_limit_seconds = 0: .*greater than 0"),
+        (submission("b", checker={"type": "fuzzy"}), r"line 2: checker\.type = 'fuzzy'"),
+        (
+            submission("b", fn_name="f", tests=[{"input": "x", "output": "1"}]),
+            r"line 2: .*problem b, test 1, input line 1 is not a JSON argument",
+        ),
+    ],
+)
+def test_a_broken_line_is_named_and_nothing_is_written(tmp_path: Path, line: object, message: str) -> None:
+    source = write(tmp_path / "in.jsonl", submission("a"), line)
+    with pytest.raises(DataError, match=message):
+        command.judge(source, output=tmp_path / "out.jsonl")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_a_users_mistake_ends_with_one_line_and_code_2(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [*MICROCODER, "judge", str(tmp_path / "none.jsonl"), "-o", str(tmp_path / "out.jsonl")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert "none.jsonl does not exist" in result.stderr
+
+
+def test_a_finished_file_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = write(tmp_path / "in.jsonl", submission("a")), tmp_path / "out.jsonl"
+    command.judge(source, output=out)
+    before = out.stat().st_mtime_ns
+    capsys.readouterr()
+    command.judge(source, output=out)
+    assert "is complete already: 1 accepted" in capsys.readouterr().out
+    assert out.stat().st_mtime_ns == before
+    assert not out.with_name("out.jsonl.partial").exists()
+
+
+def test_verdicts_of_something_else_are_not_taken_over(tmp_path: Path) -> None:
+    source, out = write(tmp_path / "in.jsonl", submission("a")), tmp_path / "out.jsonl"
+    command.judge(source, output=out)
+    with pytest.raises(DataError, match=r"another stop rule.*--overwrite"):
+        command.judge(source, output=out, stop="never")
+    write(source, submission("b"))
+    with pytest.raises(DataError, match=r"another input.*choose another -o"):
+        command.judge(source, output=out)
+    command.judge(source, output=out, overwrite=True)
+    assert [row["id"] for row in read(out)] == ["b"]
+    stranger = write(tmp_path / "mine.jsonl", {"mine": True})
+    with pytest.raises(DataError, match="not written by this command"):
+        command.judge(source, output=stranger)
+    assert read(stranger) == [{"mine": True}]
+    with pytest.raises(DataError, match="is the input file"):
+        command.judge(source, output=source)
+
+
+def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = write(tmp_path / "in.jsonl", submission("a"), submission("b")), tmp_path / "out.jsonl"
+    fault = TestResult(Outcome.SANDBOX_FAULT, 0, 0, 0, "", "it ended")
+    origin = {"input": digest_input(source), "stop rule": "first_limit", "version": microcoder_version()}
+    with VerdictFile(out, origin=origin) as verdicts:
+        verdicts.add("a", Verdict(Outcome.WRONG_ANSWER, (), 2))
+        verdicts.add("b", Verdict(Outcome.SANDBOX_FAULT, (fault,), 2))
+        verdicts.finish(["a", "b"], {})
+    command.judge(source, output=out, json=True)
+    assert [row["verdict"] for row in read(out)] == ["wrong_answer", "accepted"]
+    assert json.loads(capsys.readouterr().out)["num_judged"] == 1
+
+
+def microcoder_version() -> str:
+    return command.microcoder.__version__
+
+
+def test_two_runs_into_one_file_are_refused(tmp_path: Path) -> None:
+    origin = {"input": "x"}
+    with (
+        VerdictFile(tmp_path / "out.jsonl", origin=origin),
+        pytest.raises(DataError, match=r"another process is judging into"),
+        VerdictFile(tmp_path / "out.jsonl", origin=origin),
+    ):
+        pass
+
+
+def test_a_weak_sandbox_is_announced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from functools import partial
+
+    from microcoder.evaluator import Judge
+
+    source = write(tmp_path / "in.jsonl", submission("a"))
+    monkeypatch.setattr(command, "Judge", partial(Judge, layers=["seccomp", "resource_limits", "landlock"]))
+    command.judge(source, output=tmp_path / "out.jsonl", json=True)
+    captured = capsys.readouterr()
+    assert captured.err.count("sandbox is degraded; missing: mount_namespace (switched off)") == 1
+    assert json.loads(captured.out)["isolation"]["level"] == "degraded"
+    monkeypatch.setattr(command, "Judge", partial(Judge, layers=["resource_limits"]))
+    with pytest.raises(EvaluatorFault, match="--allow-degraded-sandbox"):
+        command.judge(source, output=tmp_path / "other.jsonl")
+
+
+def start(source: Path, out: Path) -> subprocess.Popen[bytes]:
+    arguments = [*MICROCODER, "judge", str(source), "-o", str(out), "--workers", "1", "--json"]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_was_cut_off_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    burn = "import time\nend = time.process_time() + 0.05\nwhile time.process_time() < end: pass\n"
+    rows = [submission(f"s{n}", f"{burn}{ADD if n % 3 else 'print(3)'}\n#{n}") for n in range(24)]
+    source = write(tmp_path / "in.jsonl", *rows)
+    whole, resumed = tmp_path / "whole.jsonl", tmp_path / "resumed.jsonl"
+    partial = resumed.with_name("resumed.jsonl.partial")
+    uninterrupted = start(source, whole)
+    cut_off = start(source, resumed)
+    deadline = time.monotonic() + 60
+    while not (partial.exists() and len(partial.read_bytes().splitlines()) > 7) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    cut_off.send_signal(number)
+    cut_off.communicate(timeout=30)
+    assert cut_off.returncode != 0
+    assert not resumed.exists()
+    if number == signal.SIGKILL:
+        with partial.open("a") as file:
+            file.write('{"id": "s23", "verd')
+    output, errors = start(source, resumed).communicate(timeout=60)
+    summary = json.loads(output)
+    assert 0 < summary["num_judged"] <= 19, errors
+    uninterrupted.communicate(timeout=60)
+    assert [without_timings(row) for row in read(resumed)] == [without_timings(row) for row in read(whole)]
+    assert os.listdir(tmp_path).count(partial.name) == 0

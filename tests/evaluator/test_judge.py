@@ -1,0 +1,209 @@
+"""The batch API: order, stop rules, sharing, faults, and living inside another process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from microcoder.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.evaluator import Judge, StopRule, judge
+from microcoder.evaluator.session import Session
+from microcoder.types import Outcome, Problem, Program, Verdict
+
+from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
+
+FIVE_TESTS = tuple((f"{n} 1", str(n + 1)) for n in range(5))
+
+
+def outcomes(verdict: Verdict) -> list[str]:
+    return [test.verdict.value for test in verdict.tests]
+
+
+def test_order_is_kept_and_callbacks_come_from_the_calling_thread() -> None:
+    programs = [Program(f"# {n}\n{ADD}" if n % 3 else f"print({n})") for n in range(12)]
+    seen: list[tuple[int, Verdict]] = []
+    threads = set()
+
+    def note(index: int, verdict: Verdict) -> None:
+        seen.append((index, verdict))
+        threads.add(threading.current_thread())
+
+    with Judge(workers=2) as judging:
+        verdicts = judging.judge(programs, [make_problem(("1 2", "3"))] * 12, on_verdict=note)
+    assert [verdict.is_accepted for verdict in verdicts] == [n % 3 != 0 or n == 3 for n in range(12)]
+    assert sorted(index for index, _ in seen) == list(range(12))
+    assert all(verdicts[index] == verdict for index, verdict in seen)
+    assert threads == {threading.current_thread()}
+
+
+def test_judge_function_and_empty_batch() -> None:
+    assert judge([], [], workers=1) == []
+    assert judge([Program(ADD)], [make_problem(("1 2", "3"))], workers=1)[0].is_accepted
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "expected"),
+    [
+        ("first_failure", "print(2)", ["wrong_answer"]),
+        ("first_failure", ADD, ["accepted"] * 5),
+        ("first_limit", "print(2)", ["wrong_answer", "accepted", "wrong_answer", "wrong_answer", "wrong_answer"]),
+        ("first_limit", "n = int(input().split()[0])\nwhile n == 1: pass\nprint(n + 1)", ["accepted", "time_limit"]),
+        ("first_limit", "1 / 0", ["runtime_error"] * 5),
+        ("first_limit", "x =", ["compile_error"]),
+        ("never", "x =", ["compile_error"]),
+        (
+            "never",
+            "n = int(input().split()[0])\nwhile n == 1: pass\nprint(n + 1)",
+            ["accepted", "time_limit", "accepted", "accepted", "accepted"],
+        ),
+    ],
+)
+def test_stop_rules(stop: StopRule, code: str, expected: list[str]) -> None:
+    problem = make_problem(*FIVE_TESTS, time_limit_seconds=0.2)
+    with Judge(workers=1, stop=stop) as judging:
+        verdict = run(judging, code, problem)
+    assert outcomes(verdict) == expected
+    assert verdict.tests_total == 5
+
+
+def test_identical_pairs_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = []
+    original = Session.judge
+    monkeypatch.setattr(Session, "judge", lambda self, *given: judged.append(given) or original(self, *given))
+    one, equal, other = make_problem(("1 2", "3")), make_problem(("1 2", "3"), id="q"), make_problem(("1 2", "4"))
+    with Judge(workers=2) as judging:
+        verdicts = judging.judge([Program(ADD)] * 4, [one, one, equal, other])
+    assert [verdict.is_accepted for verdict in verdicts] == [True, True, True, False]
+    assert len(judged) == 2
+
+
+@pytest.mark.parametrize(
+    ("programs", "problems", "message"),
+    [
+        ([Program("x")], [], "1 programs but 0 problems"),
+        ([Program("x", language="cpp")], [make_problem(("", ""))], "program 0 is in 'cpp'"),
+    ],
+)
+def test_wrong_arguments(judge_one: Judge, programs: list[Program], problems: list[Problem], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        judge_one.judge(programs, problems)
+
+
+def test_wrong_settings() -> None:
+    with pytest.raises(ConfigError, match="workers = 0"):
+        Judge(workers=0)
+    with pytest.raises(ConfigError, match="first_failure, first_limit, never"):
+        Judge(stop="first")  # type: ignore[arg-type]
+
+
+def test_a_killed_fork_server_is_replaced_and_the_test_run_again() -> None:
+    slow = "import time\ntime.sleep(0.4)\n" + ADD
+    programs = [Program(f"{slow}# {n}") for n in range(4)]
+    with Judge(workers=1) as judging:
+        run(judging, ADD, make_problem(("1 2", "3")))
+        (first,) = judging._sessions[0]._sandboxes.values()
+        killer = threading.Timer(0.6, os.kill, (first.pid, signal.SIGKILL))
+        killer.start()
+        verdicts = judging.judge(programs, [make_problem(("1 2", "3"))] * 4)
+        (second,) = judging._sessions[0]._sandboxes.values()
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 4
+    assert first.pid != second.pid
+
+
+def test_a_second_death_is_a_fault_of_that_program_alone() -> None:
+    def kill_whatever_runs() -> None:
+        while not stop.wait(0.15):
+            for sandbox in list(judging._sessions[0]._sandboxes.values()):
+                sandbox.interrupt()
+
+    stop = threading.Event()
+    slow = Program("import time\ntime.sleep(1)")
+    with Judge(workers=1) as judging:
+        killer = threading.Thread(target=kill_whatever_runs)
+        killer.start()
+        verdict = judging.judge([slow], [make_problem(("1 2", ""), ("3 4", ""))])[0]
+        stop.set()
+        killer.join()
+        assert verdict.outcome is Outcome.SANDBOX_FAULT
+        assert not verdict.is_scorable
+        assert outcomes(verdict) == ["sandbox_fault"]
+        assert run(judging, ADD, make_problem(("1 2", "3"))).is_accepted
+
+
+def test_works_from_a_thread_and_for_several_callers_at_once(judge_one: Judge) -> None:
+    results: list[list[Verdict]] = []
+    problem = make_problem(("1 2", "3"))
+
+    def call(number: int) -> None:
+        results.append(judge_one.judge([Program(f"{ADD}# {number} {n}") for n in range(5)], [problem] * 5))
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [verdict.is_accepted for verdicts in results for verdict in verdicts] == [True] * 15
+
+
+def test_close_ends_a_running_batch_quickly() -> None:
+    judging = Judge(workers=1)
+    endless = make_problem(("", ""), time_limit_seconds=60)
+    verdicts: list[Verdict] = []
+    caller = threading.Thread(target=lambda: verdicts.extend(judging.judge([Program("while True: pass")], [endless])))
+    caller.start()
+    time.sleep(0.3)
+    started = time.monotonic()
+    judging.close()
+    caller.join(5)
+    assert time.monotonic() - started < 5
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.SANDBOX_FAULT]
+    with pytest.raises(EvaluatorFault, match="closed"):
+        judging.judge([], [])
+
+
+BATCH_WITHOUT_END = """
+import sys
+from microcoder import Problem, Program
+from microcoder.evaluator import Judge
+problem = Problem(id="p", tests=[{"input": "", "output": ""}], time_limit_seconds=60)
+with Judge(workers=2) as judging:
+    judging.judge([Program("")], [problem])
+    sandboxes = [s.pid for session in judging._sessions for s in session._sandboxes.values()]
+    print(*sandboxes, flush=True)
+    judging.judge([Program("while True: pass"), Program("while 1: pass")], [problem] * 2)
+"""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
+def test_nothing_outlives_the_calling_process(number: signal.Signals) -> None:
+    caller = subprocess.Popen([sys.executable, "-c", BATCH_WITHOUT_END], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert caller.stdout is not None
+    pids = [int(pid) for pid in caller.stdout.readline().split()]
+    assert pids
+    time.sleep(0.3)
+    caller.send_signal(number)
+    caller.communicate(timeout=20)
+    deadline = time.monotonic() + 5
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, pids))
+
+
+def test_import_needs_neither_torch_nor_numpy() -> None:
+    code = "import sys, microcoder.evaluator\nprint([m for m in ('torch', 'numpy', 'trl') if m in sys.modules])"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"
