@@ -14,7 +14,7 @@ from microcoder.types import Problem
 
 TIME_LIMIT_SECONDS = 1.0
 MEMORY_LIMIT_MIB = 256
-_ATTEMPTS = 2000
+_ATTEMPTS = 500
 
 
 def generate_problems(
@@ -46,14 +46,18 @@ def generate_problems(
     for index in range(num_problems):
         for _, (task, statement) in zip(range(_ATTEMPTS), drawn, strict=False):
             if task.template.tier == tiers[index % len(tiers)] and statement not in seen:
-                break
+                seen.add(statement)
+                identifier = f"micro-{split}-{task.template.tier}-{index:06d}"
+                problem = make_problem(task, statement, identifier, generator)
+                # Some chains give one answer whatever comes in (modulo 5, then at least 9): nothing to ask.
+                if len({test.output for test in problem.tests}) > 1:
+                    break
         else:
             raise DataError(
                 f"{num_problems} {split} problems of tiers {list(tiers)} and styles {list(styles)} are more than "
-                f"there are: found {index} distinct ones; ask for {index} or fewer, or for more tiers and styles"
+                f"can be found: {index} distinct ones; ask for {index} or fewer, or for more tiers and styles"
             )
-        seen.add(statement)
-        problems.append(_problem(task, statement, f"micro-{split}-{task.template.tier}-{index:06d}", generator))
+        problems.append(problem)
     return problems
 
 
@@ -77,10 +81,12 @@ def _check(split: str, tiers: Sequence[str], styles: Sequence[str]) -> None:
     ):
         unknown = [value for value in given if value not in allowed]
         if unknown or not given:
-            raise DataError(f"{name} {unknown[0] if unknown else 'missing'!r}; allowed: {', '.join(allowed)}")
+            what = f"unknown {name} {unknown[0]!r}" if unknown else f"no {name} given"
+            raise DataError(f"{what}; allowed: {', '.join(allowed)}")
 
 
-def _problem(task: Task, statement: str, identifier: str, generator: random.Random) -> Problem:
+def make_problem(task: Task, statement: str, identifier: str, generator: random.Random) -> Problem:
+    """Give a task its tests and its limits."""
     reference = reference_program(task)
     is_function = task.style == "function"
     return Problem(

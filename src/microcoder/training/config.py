@@ -25,7 +25,7 @@ class WarmStartConfig(Config):
     vocab_size: int = Field(default=1024, ge=300)
     num_demonstrations: int = Field(default=40_000, ge=1)
     """Distinct answers to learn from; passes over them follow from the steps and the batch."""
-    num_steps: int = Field(default=700, ge=1)
+    num_steps: int = Field(default=600, ge=1)
     batch_size: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=1e-2, gt=0)
     """Peak, of Muon steps; linear warm-up over 6 % of the steps, then cosine to 5 %."""
