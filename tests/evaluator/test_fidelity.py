@@ -96,6 +96,10 @@ fast = Fast()
 fast.write("through an object")
 """,
     "stdout replaced": "import sys, io\nprint('first')\nsys.stdout = io.StringIO()\nprint('second')",
+    "stdout closed": "import sys\nprint('x')\nsys.stdout.close()",
+    "stdout without a descriptor": "import os\nprint('x')\nos.close(1)",
+    "stdout removed": "import sys\nprint('x', flush=True)\nsys.stdout = None",
+    "stdout unusable": "import sys\nprint('x')\nsys.stdout = 5",
     "fast output": """
 import os, sys
 from io import BytesIO, IOBase

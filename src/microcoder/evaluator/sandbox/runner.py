@@ -96,15 +96,18 @@ def _exit_code(code: object) -> int:
 def finish(status: int, namespace: dict[str, Any]) -> int:
     """Do what the interpreter does last: join threads, run exit functions, flush."""
     try:
-        threading._shutdown()  # pyrefly: ignore[missing-attribute]
+        if len(threading._active) > 1 or threading._threading_atexits:  # pyrefly: ignore[missing-attribute]
+            threading._shutdown()  # pyrefly: ignore[missing-attribute]
         atexit._run_exitfuncs()
     except BaseException:
         status = status or 1
     for stream in _open_streams(namespace):
         try:
             stream.flush()
-        except BaseException:
+        except BaseException as error:
             status = status or _FLUSH_FAILED
+            with contextlib.suppress(BaseException):
+                print(f"{type(error).__name__}: {error}", file=sys.stderr)
     with contextlib.suppress(BaseException):
         sys.stderr.flush()
     return status
@@ -112,9 +115,8 @@ def finish(status: int, namespace: dict[str, Any]) -> int:
 
 def _open_streams(namespace: dict[str, Any]) -> list[Any]:
     """Return the streams that teardown would flush: the standard ones and those held by the program's globals."""
-    streams = [sys.stdout]
-    if sys.__stdout__ is not sys.stdout and not getattr(sys.__stdout__, "closed", True):
-        streams.append(sys.__stdout__)
+    standard = dict.fromkeys((getattr(sys, "stdout", None), getattr(sys, "__stdout__", None)))
+    streams = [stream for stream in standard if stream is not None and not getattr(stream, "closed", False)]
     for value in list(namespace.values()):
         held = (value, *_attributes(value)) if type(value).__module__ == "__main__" else (value,)
         streams += [s for s in held if isinstance(s, _io._IOBase) and not s.closed and s.writable()]

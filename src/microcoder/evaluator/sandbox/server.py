@@ -11,7 +11,7 @@ import socket
 from typing import NamedTuple, NoReturn
 
 from microcoder.evaluator.sandbox import functions, layers, mounts, runner, seccomp, setup
-from microcoder.evaluator.sandbox.limits import apply_limits
+from microcoder.evaluator.sandbox.limits import LimitSetter
 from microcoder.evaluator.sandbox.protocol import CONFIG, FAILED, MAX_MESSAGE, READY, WIRE_FD, Request
 from microcoder.evaluator.sandbox.syscalls import SeccompFilter
 from microcoder.evaluator.sandbox.watch import wait_with_limits
@@ -43,7 +43,8 @@ class ForkServer:
             self._config = json.loads(self._receive()[0].removeprefix(CONFIG))
             self._setup = setup.isolate(self._config, self._control)
             self._prelude = functions.build_prelude()
-            self._base_bytes, self._base_kib = setup.finish(self._setup, self._config)
+            base_bytes, self._base_kib = setup.finish(self._setup, self._config)
+            self._limits = LimitSetter(base_bytes, owns_uid=self._setup.owns_uid)
         except Exception as error:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
@@ -73,7 +74,7 @@ class ForkServer:
         status = 1
         try:
             if self._setup.has(layers.RESOURCE_LIMITS):
-                apply_limits(test.request, self._base_bytes, owns_uid=self._setup.owns_uid)
+                self._limits.apply(test.request)
             for target, number in enumerate(test.standard[:3]):
                 os.dup2(number, target)
             code = runner.load_code(test.source, test.cache)

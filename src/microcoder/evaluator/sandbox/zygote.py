@@ -39,6 +39,5 @@ from microcoder.evaluator.sandbox import limits, server  # noqa: E402
 if __name__ == "__main__":
     _exec_with_default_stack(limits.DEFAULT_STACK_BYTES)
     fork_server = server.ForkServer(int(sys.argv[1]))
-    test = fork_server.next_test()
     os.register_at_fork = _register_at_fork
-    fork_server.run(test)
+    fork_server.run(fork_server.next_test())
