@@ -169,6 +169,17 @@ except OSError: pass
 print("contained")
 """,
     ),
+    "folders too deep to remove by path": (
+        CONTAINED,
+        """
+import os
+try:
+    for _ in range(200):
+        os.mkdir("d" * 200); os.chdir("d" * 200)
+except OSError: pass
+print("contained")
+""",
+    ),
     "kill the parent": (
         CONTAINED,
         """

@@ -40,10 +40,10 @@ class ForkServer:
         self._control = socket.socket(fileno=os.dup(descriptor))
         os.close(descriptor)
         try:
-            self._config = json.loads(self._receive()[0].removeprefix(CONFIG))
-            self._setup = setup.isolate(self._config, self._control)
+            config = json.loads(self._receive()[0].removeprefix(CONFIG))
+            self._setup = setup.isolate(config, self._control)
             self._prelude = functions.build_prelude()
-            base_bytes, self._base_kib = setup.finish(self._setup, self._config)
+            base_bytes, self._base_kib = setup.finish(self._setup, config)
             self._limits = LimitSetter(base_bytes, owns_uid=self._setup.owns_uid)
         except Exception as error:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
