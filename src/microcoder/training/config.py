@@ -18,10 +18,10 @@ class WarmStartConfig(Config):
     """What decides a micro checkpoint, besides the code."""
 
     hidden_size: int = Field(default=128, ge=8)
-    num_layers: int = Field(default=4, ge=1)
+    num_layers: int = Field(default=2, ge=1)
     num_heads: int = Field(default=4, ge=1)
-    num_kv_heads: int = Field(default=2, ge=1)
-    intermediate_size: int = Field(default=384, ge=8)
+    num_kv_heads: int = Field(default=4, ge=1)
+    intermediate_size: int = Field(default=512, ge=8)
     vocab_size: int = Field(default=1024, ge=300)
     num_demonstrations: int = Field(default=40_000, ge=1)
     """Distinct answers to learn from; passes over them follow from the steps and the batch."""
@@ -252,6 +252,8 @@ class TrainConfig(Config):
 
     engine: Literal["trl"] = "trl"
     seed: int = Field(default=0, ge=0)
+    cpu_threads: int | None = Field(default=None, ge=1)
+    """Threads of torch in a training process; None: as the environment says. Fixed threads make runs bit-identical."""
     num_steps: int = Field(default=300, ge=1)
     """Sampling rounds; each is train_batch_size / ppo_mini_batch_size parameter updates."""
     prompt_style: PromptStyle = "instruct"

@@ -29,13 +29,15 @@ from microcoder.training.warmstart import build_micro_checkpoint
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return what the results may depend on: devices and threads."""
+    """Return what the results may depend on: devices, processes and threads."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {"gpus": gpus, "num_processes": PartialState().num_processes, "num_threads": torch.get_num_threads()}
 
 
 def prepare_model(config: TrainConfig, *, observer: Observer) -> str:
     """Return the folder or hub id of the starting weights; the micro lab's are built here when not cached."""
+    if config.cpu_threads is not None:
+        torch.set_num_threads(config.cpu_threads)
     model = config.model
     if isinstance(model, MicroModel):
         observer.phase("warm start")
