@@ -1,7 +1,7 @@
 """Muon for small matrices: momentum whose singular values are all set to about one.
 
 After 200 steps of a warm start the loss was 0.71 with it and 0.94 with AdamW alone (one run each). torch.optim.Muon
-computes in bfloat16 and one matrix at a time; on a CPU without bfloat16 units that took over three times as long a step.
+computes in bfloat16 and one matrix at a time; on a CPU without bfloat16 units a step took over three times as long.
 """
 
 from __future__ import annotations
