@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from microcoder import metrics, runs
+from microcoder.records import nested_models
 from microcoder.training.config import TrainConfig
 from microcoder.types import Problem
 
@@ -61,7 +62,7 @@ def _table(schema: type[BaseModel]) -> list[str]:
 
 def _keys(schema: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
     for name, field in schema.model_fields.items():
-        models = list(_models(field.annotation))
+        models = list(nested_models(field.annotation))
         for model in models:
             kind = model.model_fields.get("kind")
             if kind is not None and len(models) > 1:
@@ -69,14 +70,6 @@ def _keys(schema: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str,
             yield from ((k, d, t) for k, d, t in _keys(model, f"{prefix}{name}.") if not k.endswith(f"{name}.kind"))
         if not models:
             yield prefix + name, _default(field), " ".join((field.description or "").split())
-
-
-def _models(annotation: object) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    elif not isinstance(annotation, type):
-        for argument in get_args(annotation):
-            yield from _models(argument)
 
 
 def _default(field: FieldInfo) -> str:

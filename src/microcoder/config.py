@@ -10,11 +10,12 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, Discriminator, ValidationError
 
 from microcoder.errors import ConfigError
+from microcoder.records import nested_models
 from microcoder.types import Record
 
 
@@ -151,19 +152,11 @@ def _is_tag(part: object, loc: tuple[Any, ...], known: Sequence[str]) -> bool:
 def dotted_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Yield every leaf key of a config model as a dotted name."""
     for name, field in schema.model_fields.items():
-        models = [m for m in _models(field.annotation) if m is not None]
+        models = list(nested_models(field.annotation))
         for model in models:
             yield from dotted_keys(model, f"{prefix}{name}.")
         if not models:
             yield prefix + name
-
-
-def _models(annotation: object) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    elif not isinstance(annotation, type):
-        for argument in get_args(annotation):
-            yield from _models(argument)
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -7,9 +7,9 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from microcoder.errors import DataError
 from microcoder.types import Record
@@ -57,7 +57,7 @@ def explain_faults(error: ValidationError, schema: type[Record]) -> str:
     for fault in error.errors():
         key = ".".join(str(part) for part in fault["loc"])
         if fault["type"] == "extra_forbidden":
-            known = sorted(schema.model_fields)
+            known = sorted(_fields_at(schema, fault["loc"][:-1]))
             close = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1, cutoff=0.6)
             faults.append(
                 f"unknown key {key}; " + (f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}")
@@ -69,6 +69,15 @@ def explain_faults(error: ValidationError, schema: type[Record]) -> str:
             given = given if len(given) <= 60 else given[:57] + "..."
             faults.append(f"{key or 'line'} = {given}: {fault['msg'].removeprefix('Value error, ')}")
     return "; ".join(faults)
+
+
+def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
+    """Return the keys that are known at a place inside a record, such as ("tests", 0)."""
+    for part in place:
+        field = schema.model_fields.get(str(part))
+        inner = list(nested_models(field.annotation)) if field is not None else []
+        schema = inner[0] if inner else schema
+    return list(schema.model_fields)
 
 
 def write_lines(path: Path, records: Iterable[Record]) -> None:
@@ -88,5 +97,14 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
                     yield number, line
     except FileNotFoundError:
         raise DataError(f"{what} {path} does not exist; check the path") from None
-    except (IsADirectoryError, PermissionError, UnicodeDecodeError, gzip.BadGzipFile) as error:
+    except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DataError(f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})") from None
+
+
+def nested_models(annotation: object) -> Iterator[type[BaseModel]]:
+    """Yield the record types inside a field's annotation: unions, tuples and optionals are looked into."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif not isinstance(annotation, type):
+        for argument in get_args(annotation):
+            yield from nested_models(argument)

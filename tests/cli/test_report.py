@@ -1,11 +1,8 @@
 import json
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "insights"))
-from synthetic_run import Recipe, write_run  # pyrefly: ignore[missing-import]
+from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from synthetic_run import Recipe, write_run  # pyrefly: ignore[missing-import]
+from synthetic_run import Recipe, write_run
 
 from microcoder.insights.figures import (
     Chart,

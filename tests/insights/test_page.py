@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from synthetic_run import MANIFEST, Recipe, write_run  # pyrefly: ignore[missing-import]
+from synthetic_run import MANIFEST, Recipe, write_run
 
 from microcoder.errors import ConfigError, DataError
 from microcoder.insights import write_report

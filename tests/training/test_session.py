@@ -119,11 +119,10 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
 
 
 def test_the_weights_load_as_an_ordinary_model(finished: RunDirectory) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
     model = AutoModelForCausalLM.from_pretrained(finished.model)
-    tokenizer = AutoTokenizer.from_pretrained(finished.model)
-    ids = tokenizer("print", return_tensors="pt")["input_ids"]
+    ids = PreTrainedTokenizerFast.from_pretrained(finished.model)("print", return_tensors="pt")["input_ids"]
     assert model(input_ids=ids).logits.shape[:2] == ids.shape
     assert not (finished.model / "optimizer.pt").exists()
 

@@ -104,7 +104,7 @@ def test_logps_follow_the_sampling_temperature(
     ids = torch.cat([rollout_batch["prompt_ids"], rollout_batch["completion_ids"]], 1)
     mask = torch.cat([rollout_batch["prompt_mask"], rollout_batch["completion_mask"]], 1)
     used = rollout_batch["completion_mask"].bool()
-    models = [m for m in (trainer.model, trainer.ref_model) if m is not None]
+    models = [model for model in (trainer.model, trainer.ref_model) if isinstance(model, torch.nn.Module)]
     for temperature in (0.6, 1.7):
         set_sampling(trainer, temperature=temperature, max_response_tokens=40)
         for model in models:

@@ -39,9 +39,16 @@ def prepare_model(config: TrainConfig, *, observer: Observer) -> str:
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
     model = config.model
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
     if isinstance(model, MicroModel):
         observer.phase("warm start")
-        return str(build_micro_checkpoint(model.warm_start, cache=model.cache))
+
+        def tell(step: int, num_steps: int, loss: float) -> None:
+            if step % max(1, num_steps // 6) == 0:
+                observer.note(f"warm start of the micro model: step {step}/{num_steps}, loss {loss:.2f}")
+
+        return str(build_micro_checkpoint(model.warm_start, cache=model.cache, on_progress=tell))
     if Path(model.path).exists() or model.path.startswith((".", "/", "~")) or model.path.count("/") > 1:
         folder = Path(model.path).expanduser()
         check_model_folder(folder)
@@ -65,7 +72,6 @@ def train(
     Raises:
         KeyboardInterrupt: the user asked to stop; the last whole step was saved.
     """
-    transformers_logging.set_verbosity_error()
     if resume_step is not None:
         # The last bits of a matrix product depend on the number of threads.
         torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
