@@ -125,6 +125,8 @@ def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Pat
         else:
             message = fault["msg"].removeprefix("Value error, ")
             given = "" if isinstance(fault["input"], Mapping | BaseModel) else f" = {fault['input']!r}"
+            if fault["type"] == "string_type":
+                message += f"; quote it: '\"{fault['input']}\"'"
             lines.append(f"{key}{given}: {message}" if key else message)
     return "; ".join(lines)
 

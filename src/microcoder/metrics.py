@@ -65,7 +65,11 @@ class StepMetrics:
     optimizer: Mapping[str, float]
     """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
     seconds: Mapping[str, float]
-    """Wall time by phase: generate, judge, update, evaluate, checkpoint, total. The only field that varies."""
+    """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total.
+
+    A step's row is written before its evaluation and checkpoint, so those stand in the next row. The only field
+    that varies between runs of one config.
+    """
 
     def as_row(self) -> dict[str, Any]:
         """Return the row as plain JSON values."""

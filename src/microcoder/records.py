@@ -35,10 +35,10 @@ def read_records(path: Path, schema: type[RecordT], *, what: str, unique: str = 
         where = f"{what} {path} line {number}"
         try:
             record = schema.model_validate(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise DataError(f"{where} is not JSON ({error}); fix or remove that line") from None
         except ValidationError as error:
             raise DataError(f"{where}: {explain_faults(error, schema)}") from None
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{where} is not JSON ({error}); fix or remove that line") from None
         name = getattr(record, unique)
         if name in first_line:
             raise DataError(

@@ -9,7 +9,7 @@
     model/                   the final weights, Hugging Face format
     summary.json             written last: a run that has it is finished
     report/index.html        drawn from the files above
-    logs/attempt_*.log       one log per start of the command
+    .lock                    held while a process writes the run
 
 Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
 cut back to the step that is resumed from.
@@ -17,15 +17,17 @@ cut back to the step that is resumed from.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from microcoder.errors import DataError
+from microcoder.errors import DataError, TrainingError
 
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
@@ -44,12 +46,19 @@ class RunDirectory:
         self.checkpoints = root / "checkpoints"
         self.model = root / "model"
         self.report = root / "report" / "index.html"
-        self.logs = root / "logs"
+        self.lock_file = root / ".lock"
 
     @property
     def is_finished(self) -> bool:
         """The run ended by itself: its summary was written."""
         return self.summary.exists()
+
+    @property
+    def has_begun(self) -> bool:
+        """Something was computed; a manifest alone, left by a start that failed, binds nobody."""
+        return self.manifest.exists() and any(
+            path.exists() for path in (self.metrics, self.evaluations, self.checkpoints, self.summary)
+        )
 
     def rollout_file(self, step: int) -> Path:
         """Return the path of a step's training rollouts."""
@@ -66,6 +75,27 @@ class RunDirectory:
     def checkpoint_steps(self) -> list[int]:
         """Return the steps with a whole checkpoint, ascending."""
         return _steps_in(self.checkpoints)
+
+    def latest_checkpoint_step(self) -> int | None:
+        """Return the step of the newest whole checkpoint; None when there is none."""
+        return max(self.checkpoint_steps(), default=None)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from writing this run; the kernel lets go when the holder dies.
+
+        Raises:
+            TrainingError: another process holds it.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with self.lock_file.open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise TrainingError(
+                    f"another process is writing {self.root}; wait for it, or use another --run-dir"
+                ) from None
+            yield
 
     def read_manifest(self) -> dict[str, Any]:
         """Return the manifest.

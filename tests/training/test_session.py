@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from microcoder.config import load_config
+from microcoder.dataset import write_problems
 from microcoder.errors import ConfigError, DataError, TrainingError
 from microcoder.insights.report import write_report
+from microcoder.micro import generate_problems
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.config import TrainConfig
 from microcoder.training.observer import Silent
@@ -28,13 +33,14 @@ RECIPE = {
     "prompt_style": "bare",
     "num_steps": str(NUM_STEPS),
     "model.kind": "hugging_face",
-    "model.dtype": "float32",
+    "model.compute_dtype": "float32",
     "model.gradient_checkpointing": "false",
     "problems.kind": "micro",
     "problems.num_train": "24",
     "problems.num_heldout": "6",
+    "problems.tiers": '["easy"]',
     "rollout.num_samples": "4",
-    "rollout.max_response_tokens": "24",
+    "rollout.max_response_tokens": "28",
     "rollout.temperature.kind": "staged",
     "rollout.temperature.stages": "[{from_step = 1, value = 0.8}, {from_step = 3, value = 1.2}]",
     "batch.train_batch_size": "8",
@@ -114,7 +120,9 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
         load_file(folder / "model.safetensors") for folder in (tiny_checkpoint, finished.checkpoint(NUM_STEPS))
     )
     assert finished.checkpoint_steps() == [2, 4]
+    assert any(row["advantage"] for row in rows), "nothing was learnt, so the test shows nothing about updates"
     assert before.keys() == after.keys()
+    assert not all(torch.equal(before[name], after[name]) for name in before)
     assert write_report(finished.root).read_text(encoding="utf-8").count("<svg") >= 1
 
 
@@ -151,8 +159,6 @@ def test_damage_of_every_kind_a_kill_can_do_is_undone(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
     """Rows and files beyond the last checkpoint, a half-written one, a cut-off line: all gone after the resume."""
-    import shutil
-
     run = RunDirectory(tmp_path / "run")
     shutil.copytree(finished.root, run.root)
     run.summary.unlink()
@@ -176,6 +182,73 @@ def test_another_config_is_refused_by_naming_the_keys(finished: RunDirectory, ti
         train(tiny_checkpoint, finished.root, **{"algorithm.clip_high": "0.3"})
 
 
+def test_problems_that_changed_since_the_start_are_refused(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    """Another problem set would be asked in another order: the resumed run would be neither the old nor a new one."""
+    files = {"problems.train": str(tmp_path / "train.jsonl"), "problems.heldout": str(tmp_path / "heldout.jsonl")}
+    train_problems = generate_problems(split="train", num_problems=9, seed=3)
+    write_problems(Path(files["problems.train"]), train_problems[:8])
+    write_problems(Path(files["problems.heldout"]), generate_problems(split="heldout", num_problems=2, seed=3))
+    config = load_config(
+        TrainConfig,
+        overrides={
+            **{key: value for key, value in recipe(tiny_checkpoint).items() if not key.startswith("problems.")},
+            **files,
+            "problems.kind": "files",
+            "num_steps": "1",
+        },
+    )
+    run = RunDirectory(tmp_path / "run")
+    run_training(config, run_directory=run.root, observer=Silent())
+    run.summary.unlink()
+    write_problems(Path(files["problems.train"]), train_problems)
+    with pytest.raises(TrainingError, match="began with problems"):
+        run_training(config, run_directory=run.root, observer=Silent())
+    write_problems(Path(files["problems.heldout"]), train_problems[:1])
+    with pytest.raises(DataError, match="1 held-out problems are training problems too"):
+        run_training(config, run_directory=tmp_path / "other", observer=Silent())
+
+
+def test_a_start_that_failed_binds_nobody(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    lora = {"model.lora.target_modules": '["nowhere"]', "num_steps": "2", "optimizer.learning_rate": "1e-2"}
+    with pytest.raises(ConfigError, match="TRL refuses this recipe"):
+        train(tiny_checkpoint, run.root, **lora)
+    summary = train(tiny_checkpoint, run.root, **{**lora, "model.lora.target_modules": '["q_proj", "v_proj"]'})
+    assert summary["num_steps"] == 2
+    merged, base = (load_file(folder / "model.safetensors") for folder in (run.model, tiny_checkpoint))
+    changed = {name for name in base if not torch.equal(base[name], merged[name])}
+    assert changed
+    assert all("q_proj" in name or "v_proj" in name for name in changed)
+
+
+def test_a_run_in_progress_is_left_alone(finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    with run.lock(), pytest.raises(TrainingError, match="another process is writing"):
+        train(tiny_checkpoint, run.root)
+    train(tiny_checkpoint, run.root)
+    assert_same_run(run, finished)
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """Each samples and scores its own problems; one writes all rows, and both hold the same weights."""
+    run = RunDirectory(tmp_path / "run")
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
+    # Seven held-out problems do not divide by two.
+    process = start_cli(tiny_checkpoint, tmp_path, run.root, launch=launch, **{"problems.num_heldout": "7"})
+    assert process.wait(timeout=200) == 0
+    assert run.read_manifest()["machine"]["num_processes"] == 2
+    rows = rollout_rows(run.rollouts)
+    assert [sum(row["step"] == step for row in rows) for step in range(1, NUM_STEPS + 1)] == [32] * NUM_STEPS
+    assert all(len({row["problem_id"] for row in rows if row["step"] == step}) == 8 for step in (1, 2))
+    assert [row["step"] for row in run.read_metrics()] == [1, 2, 3, 4]
+    evaluations = run.read_evaluations()
+    assert [len(row["solved"]) for row in evaluations] == [7, 7, 7]
+    assert run.is_finished
+
+
 def test_a_folder_that_is_no_run_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(TrainingError, match="not empty and holds no run"):
@@ -191,9 +264,24 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
     broken.write_text('{"id": "a", "statement": "s", "tests": [{"input": "1", "output": "2"}]}\n{"id": "b", \n')
     files = {"problems.kind": "files", "problems.train": str(broken), "problems.heldout": str(broken)}
     run = tmp_path / "run"
+    partial = tmp_path / "partial"
+    shutil.copytree(tiny_checkpoint, partial)
+    weights = load_file(partial / "model.safetensors")
+    del weights["model.norm.weight"]
+    save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
+    cut = tmp_path / "cut"
+    shutil.copytree(tiny_checkpoint, cut)
+    (cut / "model.safetensors").write_bytes((tiny_checkpoint / "model.safetensors").read_bytes()[:-100])
+    calls = tmp_path / "calls.jsonl"
+    calls.write_text('{"id": "a", "statement": "s", "fn_name": "f", "tests": [{"input": "n = 1", "output": "2"}]}\n')
     mistakes: list[tuple[dict[str, str], type[Exception], str]] = [
         ({"model.path": str(empty)}, DataError, "has no weights.*--model.path"),
         ({"model.path": str(tmp_path / "nowhere")}, DataError, "does not exist; give a checkpoint folder or a hub id"),
+        ({"model.path": str(broken)}, DataError, "is a file"),
+        ({"model.path": str(partial)}, DataError, r"lacks 1 weights.*model\.norm\.weight"),
+        ({"model.path": str(cut)}, DataError, "cannot load model"),
+        ({"rollout.backend": "vllm"}, ConfigError, "vLLM is not installed"),
+        ({**files, "problems.train": str(calls)}, DataError, r"calls\.jsonl: .*a"),
         (files, DataError, r"broken\.jsonl line 2 is not JSON"),
         ({**files, "problems.train": "no.jsonl"}, DataError, r"problem file no\.jsonl does not exist"),
         (
@@ -211,11 +299,19 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
         assert not run.exists()
 
 
-def start_cli(checkpoint: Path, folder: Path, run: Path) -> subprocess.Popen[bytes]:
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start_cli(
+    checkpoint: Path, folder: Path, run: Path, *, launch: Sequence[str] = (), **changes: str
+) -> subprocess.Popen[bytes]:
     config = folder / "recipe.toml"
     config.write_text("")
-    flags = [word for key, value in recipe(checkpoint).items() for word in (f"--{key}", value)]
-    command = [sys.executable, "-m", "microcoder", "train", "-c", str(config), "--run-dir", str(run), *flags]
+    flags = [word for key, value in recipe(checkpoint, **changes).items() for word in (f"--{key}", value)]
+    command = [sys.executable, *launch, "-m", "microcoder", "train", "-c", str(config), "--run-dir", str(run), *flags]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

@@ -16,7 +16,7 @@ from microcoder.runs import RunDirectory
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl.arguments import build_arguments, cut_batches
-from microcoder.training.engines.trl.engine import build_adapter, load_model, load_tokenizer
+from microcoder.training.engines.trl.engine import build_adapter, load_policy
 from microcoder.training.engines.trl.sampling import set_sampling
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
 from microcoder.training.observer import Silent
@@ -26,7 +26,7 @@ RECIPE = {
     "prompt_style": "bare",
     "num_steps": "2",
     "model.kind": "hugging_face",
-    "model.dtype": "float32",
+    "model.compute_dtype": "float32",
     "model.gradient_checkpointing": "false",
     "problems.kind": "micro",
     "problems.num_train": "16",
@@ -51,12 +51,13 @@ def judge() -> Iterator[Judge]:
 def build_trainer(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes})
     batches = cut_batches(config, num_processes=1)
+    policy = load_policy(config, observer=Silent())
     return MicroCoderTrainer(
         config=config,
         batches=batches,
         arguments=build_arguments(config, batches, output_dir=run),
-        model=load_model(config, str(checkpoint)),
-        tokenizer=load_tokenizer(config, str(checkpoint)),
+        model=policy.model,
+        tokenizer=policy.tokenizer,
         peft_config=build_adapter(config),
         tasks=load_tasks(config),
         judge=judge,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import os
 import sys
 import time
 from collections import Counter
@@ -57,6 +58,7 @@ def judge(
         Unsafe: run even where the sandbox cannot be closed. Only for programs you trust.
     """
     submissions = read_submissions(input_path)
+    _check_writable(output)
     if output.exists() and output.samefile(input_path):
         raise DataError(f"{output} is the input file; choose another -o")
     origin = {"input": digest_input(input_path), "stop rule": stop, "version": microcoder.__version__}
@@ -79,6 +81,12 @@ def judge(
         print(json_module.dumps({"output": str(output), **summary}))
     else:
         _print_summary(output, summary)
+
+
+def _check_writable(output: Path) -> None:
+    nearest = next(folder for folder in output.absolute().parents if folder.exists())
+    if output.is_dir() or not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise DataError(f"{output} cannot be written: it or {nearest} is no place for a file; choose another -o")
 
 
 def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *, num_total: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json as json_module
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -50,10 +51,16 @@ def train(
     # Both pull in torch, which the rest of the command line does without.
     from microcoder.cli.progress import Progress
     from microcoder.insights.report import write_report
+    from microcoder.training.observer import Silent
     from microcoder.training.session import run_training
 
+    command = ["microcoder", *sys.argv[1:]]
+    if int(os.environ.get("RANK", "0")) > 0:
+        # Under `accelerate launch` one process speaks for all.
+        run_training(resolved, run_directory=target, observer=Silent(), command=command)
+        return
     with Progress() as progress:
-        summary = run_training(resolved, run_directory=target, observer=progress, command=["microcoder", *sys.argv[1:]])
+        summary = run_training(resolved, run_directory=target, observer=progress, command=command)
         report = write_report(target)
     if json:
         print(json_module.dumps({"run_dir": str(target), "report": str(report), **summary}))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from microcoder.errors import DataError
+from microcoder.evaluator import check_calls
 from microcoder.records import read_records, write_lines
 from microcoder.types import Problem
 
@@ -14,7 +15,7 @@ def read_problems(path: Path) -> list[Problem]:
     """Read a problem file for training or evaluation.
 
     Raises:
-        DataError: a line is broken, or a problem has nothing to ask.
+        DataError: a line is broken, a problem has nothing to ask, or the tests of a function call are not JSON.
     """
     problems = read_records(path, Problem, what="problem file")
     silent = [problem.id for problem in problems if not problem.statement.strip()]
@@ -23,6 +24,11 @@ def read_problems(path: Path) -> list[Problem]:
             f"problem file {path}: {len(silent)} problems have no statement (first: {silent[0]!r}); "
             "a model cannot be asked without one"
         )
+    for problem in problems:
+        try:
+            check_calls(problem)
+        except DataError as error:
+            raise DataError(f"problem file {path}: {error}") from None
     return problems
 
 

@@ -12,6 +12,7 @@ from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.judge import Judge, judge
 from microcoder.evaluator.session import STOP_RULES, StopRule
 from microcoder.evaluator.submissions import Submission, read_submissions
+from microcoder.evaluator.values import check_calls
 
 __all__ = [
     "STOP_RULES",
@@ -20,6 +21,7 @@ __all__ = [
     "Judge",
     "StopRule",
     "Submission",
+    "check_calls",
     "compare_output",
     "compare_value",
     "judge",

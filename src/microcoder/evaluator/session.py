@@ -26,8 +26,9 @@ STOP_RULES: tuple[StopRule, ...] = ("first_failure", "first_limit", "never")
 
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.SANDBOX_FAULT)
 _WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
-_MEMORY_EXTRA_MIB = 256
-"""Address space beyond the limit on resident memory: room for thread stacks and maps that are never touched."""
+_MEMORY_EXTRA_MIB = 640
+"""Address space beyond the limit on resident memory: room for maps that are never touched, such as the
+512 MiB thread stack that deep recursion is usually run in."""
 _OUTPUT_MIB = 16
 _IMPORTS_NUMPY = re.compile(r"\bnumpy\b")
 
@@ -47,7 +48,7 @@ class PreparedProblem:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.tests = [self._prepare(number) for number in range(1, len(problem.tests) + 1)]
-        longest = max(len(test.output) for test in problem.tests)
+        longest = max(len(test.output.encode("utf-8", "surrogatepass")) for test in problem.tests)
         self.limits = Limits(
             cpu_seconds=problem.time_limit_seconds,
             wall_seconds=_WALL_FACTOR * problem.time_limit_seconds + _WALL_EXTRA_SECONDS,

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from microcoder.evaluator.values import read_arguments, read_expected
+from microcoder.evaluator.values import check_calls
 from microcoder.records import read_records
 from microcoder.types import Problem, Program, Verdict
 
@@ -20,10 +20,7 @@ class Submission(Problem):
 
     @model_validator(mode="after")
     def _function_calls_are_json(self) -> Self:
-        if self.fn_name is not None:
-            for number, test in enumerate(self.tests, 1):
-                read_arguments(test.input, problem_id=self.id, test=number)
-                read_expected(test.output, problem_id=self.id, test=number)
+        check_calls(self)
         return self
 
     @property

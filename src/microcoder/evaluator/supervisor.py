@@ -161,7 +161,7 @@ class Sandbox:
         """Run one test.
 
         Raises:
-            SandboxDied: the fork server broke; call `restart` before the next test.
+            SandboxDied: the fork server broke; close this sandbox and take another.
         """
         with contextlib.ExitStack() as opened:
 
@@ -191,15 +191,6 @@ class Sandbox:
                 stderr_bytes=stderr_bytes,
                 wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
             )
-
-    def restart(self) -> None:
-        """Replace a broken fork server.
-
-        Raises:
-            EvaluatorFault: the new one does not start.
-        """
-        self._kill()
-        self._start()
 
     def close(self) -> None:
         """End the fork server and everything in it."""

@@ -12,12 +12,26 @@ from decimal import Context, Decimal
 from typing import Any
 
 from microcoder.errors import DataError
+from microcoder.types import Problem
 
 TOLERANCE = 1e-5
 """LeetCode's: absolute or relative, only where the expected number is real."""
 
 _MAX_SHOWN = 80
 _DIGITS_PYTHON_READS = 4300
+
+
+def check_calls(problem: Problem) -> None:
+    """Refuse a function-call problem whose tests are not JSON, before any program is judged by them.
+
+    Raises:
+        DataError: which test of which problem, and what is wrong with it.
+    """
+    if problem.fn_name is None:
+        return
+    for number, test in enumerate(problem.tests, 1):
+        read_arguments(test.input, problem_id=problem.id, test=number)
+        read_expected(test.output, problem_id=problem.id, test=number)
 
 
 class MalformedWire(ValueError):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from microcoder.errors import DataError
+from microcoder.errors import DataError, TrainingError
 from microcoder.runs import RunDirectory, read_json, write_json
 
 STATE_FILE = "microcoder.json"
@@ -24,9 +24,16 @@ def check_model_folder(path: Path) -> None:
     Raises:
         DataError: what is missing, and what belongs there.
     """
+    if path.is_file():
+        raise DataError(f"model.path {path} is a file; give the folder it is in")
     if not path.is_dir():
         raise DataError(f"model.path {path} does not exist; give a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
-    if not (path / "config.json").is_file() and not (path / "adapter_config.json").is_file():
+    if (path / "adapter_config.json").is_file():
+        raise DataError(
+            f"checkpoint folder {path} holds a LoRA adapter, not a model; merge it into its base model first "
+            "(peft's merge_and_unload), and give that folder"
+        )
+    if not (path / "config.json").is_file():
         raise DataError(f"checkpoint folder {path} has no config.json; give a folder written by save_pretrained()")
     if not any(file for pattern in _WEIGHTS for file in path.glob(pattern)):
         raise DataError(
@@ -55,8 +62,17 @@ def read_clock(run: RunDirectory, step: int) -> dict[str, float]:
     return {name: state[name] for name in ("wall_seconds", "cpu_seconds")}
 
 
-def export_model(checkpoint: Path, target: Path) -> None:
-    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, whole or not at all."""
+def copy_model(checkpoint: Path, target: Path) -> None:
+    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, whole or not at all.
+
+    Raises:
+        TrainingError: the checkpoint has no weights in Hugging Face format, as sharded ones have not.
+    """
+    if not any(file for pattern in _WEIGHTS for file in checkpoint.glob(pattern)):
+        raise TrainingError(
+            f"{checkpoint} has no weights in Hugging Face format (sharded?); consolidate it with "
+            "`accelerate merge-weights`, or train with FSDP's FULL_STATE_DICT"
+        )
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)

@@ -21,7 +21,7 @@ class WarmStartConfig(Config):
     num_layers: int = Field(default=2, ge=1)
     num_heads: int = Field(default=4, ge=1)
     num_kv_heads: int = Field(default=4, ge=1)
-    intermediate_size: int = Field(default=512, ge=8)
+    intermediate_size: int = Field(default=256, ge=8)
     vocab_size: int = Field(default=1024, ge=300)
     num_demonstrations: int = Field(default=40_000, ge=1)
     """Distinct answers to learn from; passes over them follow from the steps and the batch."""
@@ -75,8 +75,10 @@ class HuggingFaceModel(Config):
     """A checkpoint folder or a hub id."""
     revision: str | None = None
     """Commit, tag or branch of a hub id."""
-    dtype: Literal["float32", "bfloat16"] = "bfloat16"
-    """Weights while training; float32 keeps small learning rates from being rounded away."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Weights and optimizer state. In bfloat16 an update below 1/256 of a weight is lost, as most are at rate 1e-6."""
+    compute_dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Matrix products, by autocast."""
     gradient_checkpointing: bool = True
     lora: LoraAdapter | None = None
 

@@ -109,8 +109,10 @@ def count_parameters(config: TrainConfig) -> float | None:
         )
     if model.path in KNOWN_PARAMETERS:
         return KNOWN_PARAMETERS[model.path]
-    folder_config = Path(model.path).expanduser() / "config.json"
-    return _count_qwen3(json.loads(folder_config.read_text(encoding="utf-8"))) if folder_config.is_file() else None
+    try:
+        return _count_qwen3(json.loads((Path(model.path).expanduser() / "config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, RuntimeError):
+        return None
 
 
 def _count_qwen3(dims: Mapping[str, Any]) -> float | None:
@@ -123,7 +125,7 @@ def _count_qwen3(dims: Mapping[str, Any]) -> float | None:
         mlp = 3 * hidden * dims["intermediate_size"]
         embedding = dims["vocab_size"] * hidden * (1 if dims.get("tie_word_embeddings", True) else 2)
         return float(layers * (attention + mlp + 2 * hidden + 2 * head_dim) + embedding + hidden)
-    except KeyError:
+    except (KeyError, TypeError):
         return None
 
 

@@ -38,6 +38,7 @@ def build_manifest(
     *,
     name: str,
     command: Sequence[str],
+    problems: Mapping[str, Any],
     machine: Mapping[str, Any],
     isolation: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -51,6 +52,7 @@ def build_manifest(
         "config": config.model_dump(mode="json"),
         "digest": digest_config(config),
         "seed": config.seed,
+        "problems": dict(problems),
         "git": read_git(Path(__file__).parent),
         "packages": read_packages(),
         "machine": {

@@ -2,59 +2,48 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from microcoder.dataset import read_problems
-from microcoder.errors import ConfigError, TrainingError
+from microcoder.errors import TrainingError
 from microcoder.evaluator import Judge
-from microcoder.micro import generate_problems
-from microcoder.runs import RunDirectory, write_json
-from microcoder.training.checkpoints import STAGING, export_model, read_clock
+from microcoder.runs import RunDirectory, read_json, write_json
+from microcoder.training.checkpoints import STAGING, read_clock
 from microcoder.training.clocks import RunClock
-from microcoder.training.config import MicroProblems, TrainConfig
+from microcoder.training.config import TrainConfig
 from microcoder.training.manifest import build_manifest, changed_keys
 from microcoder.training.observer import Observer
-from microcoder.training.prompts import build_prompt
-from microcoder.types import Problem, Prompt
+from microcoder.training.tasks import Tasks, load_tasks
 
 ENGINES = {"trl": "microcoder.training.engines.trl.engine"}
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A problem and the prompt that asks it."""
-
-    problem: Problem
-    prompt: Prompt
-
-
-@dataclass(frozen=True, slots=True)
-class Tasks:
-    """What is trained on, and what accuracy is measured on."""
-
-    train: Sequence[Task]
-    heldout: Sequence[Task]
 
 
 class Engine(Protocol):
     """What an engine module offers; it translates, and decides nothing."""
 
-    def describe_machine(self) -> dict[str, Any]:
-        """Return what the results may depend on: devices, threads."""
+    def is_main_process(self) -> bool:
+        """Return whether this process writes the run's files; of several, one does."""
 
-    def prepare_model(self, config: TrainConfig, *, observer: Observer) -> str:
-        """Return the folder or hub id of the starting weights, built or checked."""
+    def wait_for_everyone(self) -> None:
+        """Wait until all processes of the run have come here."""
+
+    def describe_machine(self) -> dict[str, Any]:
+        """Return what the results may depend on: devices, processes, threads."""
+
+    def load_policy(self, config: TrainConfig, *, observer: Observer) -> Any:
+        """Load, or build, the starting weights; `train` gets them back."""
 
     def train(
         self,
         config: TrainConfig,
         *,
-        model: str,
+        policy: Any,
         tasks: Tasks,
         judge: Judge,
         run: RunDirectory,
@@ -63,6 +52,9 @@ class Engine(Protocol):
         observer: Observer,
     ) -> None:
         """Run the steps that are missing."""
+
+    def export_model(self, config: TrainConfig, *, policy: Any, checkpoint: Path, target: Path) -> None:
+        """Write a checkpoint's weights and tokenizer as an ordinary Hugging Face folder."""
 
 
 def run_training(
@@ -75,28 +67,44 @@ def run_training(
     Raises:
         ConfigError: the config contradicts the machine or the problems.
         DataError: the problem files or the model folder are wrong.
-        TrainingError: the folder holds a run under another config, or training diverged.
+        TrainingError: the folder holds a run under another config or in progress, or training diverged.
         KeyboardInterrupt: stopped by the user; the run can be resumed.
     """
     run = RunDirectory(run_directory)
     check_run_directory(run, config)
-    if (summary := run.read_summary()) is not None:
-        observer.note(f"{run.root} is finished already; its summary and report are there")
-        return summary
+    if run.is_finished:
+        return _tell_finished(run, observer)
     tasks = load_tasks(config)
     engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
-    model = engine.prepare_model(config, observer=observer)
-    with Judge(
-        workers=config.evaluator.workers,
-        stop=config.evaluator.stop,
-        allow_degraded=config.evaluator.allow_degraded_sandbox,
-    ) as judge:
-        resume_step = _open_run(run, config, command=command, engine=engine, judge=judge, observer=observer)
+    policy = engine.load_policy(config, observer=observer)
+    leads = engine.is_main_process()
+    evaluator = config.evaluator
+    with (
+        Judge(workers=evaluator.workers, stop=evaluator.stop, allow_degraded=evaluator.allow_degraded_sandbox) as judge,
+        run.lock() if leads else nullcontext(),
+    ):
+        if leads:
+            # Another process may have come first while this one loaded.
+            check_run_directory(run, config)
+            if not run.is_finished:
+                manifest = build_manifest(
+                    config,
+                    name=run.root.name,
+                    command=command,
+                    problems=tasks.as_record(),
+                    machine=engine.describe_machine(),
+                    isolation=judge.isolation.as_record(),
+                )
+                _open_run(run, manifest, observer=observer)
+        engine.wait_for_everyone()
+        if run.is_finished:
+            return _tell_finished(run, observer)
+        resume_step = run.latest_checkpoint_step()
         run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
         if resume_step != config.num_steps:
             engine.train(
                 config,
-                model=model,
+                policy=policy,
                 tasks=tasks,
                 judge=judge,
                 run=run,
@@ -104,45 +112,34 @@ def run_training(
                 resume_step=resume_step,
                 observer=observer,
             )
-    export_model(run.checkpoint(config.num_steps), run.model)
-    summary = summarise(run, run_clock)
-    write_json(run.summary, summary)
-    return summary
-
-
-def load_tasks(config: TrainConfig) -> Tasks:
-    """Return the problems of a config with their prompts."""
-    problems = config.problems
-    if isinstance(problems, MicroProblems):
-        train, heldout = (
-            generate_problems(
-                split=split, num_problems=number, seed=problems.seed, tiers=problems.tiers, styles=problems.styles
-            )
-            for split, number in (("train", problems.num_train), ("heldout", problems.num_heldout))
-        )
-    else:
-        train, heldout = read_problems(problems.train), read_problems(problems.heldout)
-    if config.batch.train_batch_size > len(train):
-        raise ConfigError(
-            f"batch.train_batch_size={config.batch.train_batch_size} is more than the {len(train)} training problems; "
-            "lower it or add problems"
-        )
-    return Tasks(*([Task(p, build_prompt(p, style=config.prompt_style)) for p in split] for split in (train, heldout)))
+        if leads:
+            engine.export_model(config, policy=policy, checkpoint=run.checkpoint(config.num_steps), target=run.model)
+            write_json(run.summary, summarise(run, run_clock))
+        engine.wait_for_everyone()
+    return read_json(run.summary, what="run summary")
 
 
 def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
-    """Refuse a folder that holds something else than this run.
+    """Refuse a folder that holds something else than this run, or that cannot be written.
 
     Raises:
-        TrainingError: which keys differ, and what to type.
+        TrainingError: what is there, which keys differ, and what to type.
     """
-    if run.manifest.exists():
-        if changes := changed_keys(run.read_manifest()["config"], config):
+    if run.has_begun:
+        recorded = run.read_manifest().get("config")
+        if not isinstance(recorded, dict):
+            raise TrainingError(f"{run.manifest} was not written by `microcoder train`; use another --run-dir")
+        if changes := changed_keys(recorded, config):
             raise TrainingError(
                 f"{run.root} holds a run under another config ({'; '.join(changes)}); "
                 f"use the same config to go on with it, or another --run-dir"
             )
-    elif run.root.exists() and any(run.root.iterdir()):
+        return
+    nearest = next(path for path in (run.root, *run.root.absolute().parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise TrainingError(f"{run.root} cannot be written: {nearest} is no writable folder; use another --run-dir")
+    ours = {run.lock_file.name, run.manifest.name}
+    if run.root.exists() and any(path.name not in ours for path in run.root.iterdir()):
         raise TrainingError(f"{run.root} is not empty and holds no run (no manifest.json); use another --run-dir")
 
 
@@ -163,28 +160,33 @@ def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:
     }
 
 
-def _open_run(
-    run: RunDirectory,
-    config: TrainConfig,
-    *,
-    command: Sequence[str],
-    engine: Engine,
-    judge: Judge,
-    observer: Observer,
-) -> int | None:
-    """Write the manifest of a new run, or cut an interrupted one back to its last checkpoint; return that step."""
-    if not run.manifest.exists():
-        manifest = build_manifest(
-            config,
-            name=run.root.name,
-            command=command,
-            machine=engine.describe_machine(),
-            isolation=judge.isolation.as_record(),
-        )
+def _open_run(run: RunDirectory, manifest: dict[str, Any], *, observer: Observer) -> None:
+    """Write the manifest of a new run, or cut an interrupted one back to its last checkpoint.
+
+    Raises:
+        TrainingError: the problems or the number of processes are not those that the run began with.
+    """
+    if not run.has_begun:
         write_json(run.manifest, manifest)
-        return None
+        return
+    recorded = run.read_manifest()
+    for what, old, new in (
+        ("problems", recorded["problems"], manifest["problems"]),
+        ("num_processes", recorded["machine"]["num_processes"], manifest["machine"]["num_processes"]),
+    ):
+        if old != new:
+            raise TrainingError(
+                f"{run.root} began with {what} {json.dumps(old)}, now they are {json.dumps(new)}; "
+                "put back what it began with, or use another --run-dir"
+            )
+    if recorded["packages"] != manifest["packages"]:
+        observer.note(f"going on under other packages than the run began with: {json.dumps(manifest['packages'])}")
     shutil.rmtree(run.checkpoints / STAGING, ignore_errors=True)
-    steps = run.checkpoint_steps()
-    run.rewind(steps[-1] if steps else -1)
-    observer.note(f"going on with {run.root} after step {steps[-1]}" if steps else f"starting {run.root} again")
-    return steps[-1] if steps else None
+    step = run.latest_checkpoint_step()
+    run.rewind(-1 if step is None else step)
+    observer.note(f"starting {run.root} again" if step is None else f"going on with {run.root} after step {step}")
+
+
+def _tell_finished(run: RunDirectory, observer: Observer) -> dict[str, Any]:
+    observer.note(f"{run.root} is finished already; its summary and report are there")
+    return read_json(run.summary, what="run summary")

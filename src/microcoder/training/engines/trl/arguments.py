@@ -57,11 +57,11 @@ def build_arguments(config: TrainConfig, batches: Batches, *, output_dir: Path) 
     on_gpu = torch.cuda.is_available()
     model, algorithm, optimizer = config.model, config.algorithm, config.optimizer
     _, temperature = config.temperature_stages()[0]
-    uses_bfloat16 = isinstance(model, HuggingFaceModel) and model.dtype == "bfloat16"
+    computes_in_bfloat16 = isinstance(model, HuggingFaceModel) and model.compute_dtype == "bfloat16"
     return GRPOConfig(
         output_dir=str(output_dir),
         use_cpu=not on_gpu,
-        bf16=uses_bfloat16,
+        bf16=computes_in_bfloat16,
         seed=config.seed,
         # The order of the problems is ours (`schedules.order_problems`), so that it survives a resume.
         shuffle_dataset=False,

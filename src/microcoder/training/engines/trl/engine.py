@@ -2,45 +2,107 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 from accelerate import PartialState
-from peft import LoraConfig
+from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from microcoder.errors import DataError
+from microcoder.errors import ConfigError, DataError
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
-from microcoder.training.checkpoints import STAGING, check_model_folder
+from microcoder.training.checkpoints import STAGING, check_model_folder, copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import HuggingFaceModel, MicroModel, TrainConfig
 from microcoder.training.engines.trl.arguments import build_arguments, cut_batches
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
 from microcoder.training.observer import Observer
-from microcoder.training.session import Tasks
+from microcoder.training.tasks import Tasks
 from microcoder.training.warmstart import build_micro_checkpoint
+
+
+def _processes() -> PartialState:
+    # The first call decides for the process; without a GPU it must be told to talk over gloo.
+    return PartialState(cpu=not torch.cuda.is_available())
+
+
+def is_main_process() -> bool:
+    """Return whether this process writes the run's files."""
+    return _processes().is_main_process
+
+
+def wait_for_everyone() -> None:
+    """Wait until all processes of the run have come here."""
+    _processes().wait_for_everyone()
 
 
 def describe_machine() -> dict[str, Any]:
     """Return what the results may depend on: devices, processes and threads."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return {"gpus": gpus, "num_processes": PartialState().num_processes, "num_threads": torch.get_num_threads()}
+    return {"gpus": gpus, "num_processes": _processes().num_processes, "num_threads": torch.get_num_threads()}
 
 
-def prepare_model(config: TrainConfig, *, observer: Observer) -> str:
-    """Return the folder or hub id of the starting weights; the micro lab's are built here when not cached."""
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The starting weights with their tokenizer."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+
+def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
+    """Load the starting weights; the micro lab's are built first when they are not cached.
+
+    Raises:
+        ConfigError: the recipe does not fit this machine.
+        DataError: the folder or the hub has no such model, or only a part of it.
+    """
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
-    model = config.model
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
+    cut_batches(config, num_processes=_processes().num_processes)
+    if config.rollout.backend == "vllm" and find_spec("vllm") is None:
+        raise ConfigError(
+            "rollout.backend = 'vllm', but vLLM is not installed; type: pip install vllm (GPU machines only), "
+            "or pass --rollout.backend transformers"
+        )
+    source = _find_model(config, observer)
+    model = config.model
+    revision, dtype = (model.revision, model.dtype) if isinstance(model, HuggingFaceModel) else (None, "float32")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, padding_side="left")
+        weights, report = AutoModelForCausalLM.from_pretrained(
+            source, revision=revision, dtype=getattr(torch, dtype), output_loading_info=True
+        )
+    except Exception as error:  # foreign files fail in many ways: safetensors, tokenizers, pydantic, the hub
+        reason = str(error).strip().split("\n")[0]
+        raise DataError(
+            f"cannot load model {source!r}: {type(error).__name__}: {reason}; check the name and the files, or "
+            "download it and pass --model.path FOLDER"
+        ) from None
+    if missing := sorted(report["missing_keys"]):
+        raise DataError(
+            f"checkpoint {source!r} lacks {len(missing)} weights of its own architecture (first: {missing[0]}); they "
+            "would be random: save the whole model with save_pretrained()"
+        )
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise DataError(f"model {source!r} has no tokenizer; save one into its folder with save_pretrained()")
+    return Policy(weights, tokenizer)
+
+
+def _find_model(config: TrainConfig, observer: Observer) -> str:
+    model = config.model
     if isinstance(model, MicroModel):
         observer.phase("warm start")
 
@@ -59,7 +121,7 @@ def prepare_model(config: TrainConfig, *, observer: Observer) -> str:
 def train(
     config: TrainConfig,
     *,
-    model: str,
+    policy: Policy,
     tasks: Tasks,
     judge: Judge,
     run: RunDirectory,
@@ -72,59 +134,45 @@ def train(
     Raises:
         KeyboardInterrupt: the user asked to stop; the last whole step was saved.
     """
-    if resume_step is not None:
-        # The last bits of a matrix product depend on the number of threads.
-        torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
-    batches = cut_batches(config, num_processes=PartialState().num_processes)
-    trainer = MicroCoderTrainer(
-        config=config,
-        batches=batches,
-        arguments=build_arguments(config, batches, output_dir=run.checkpoints / STAGING),
-        model=load_model(config, model),
-        tokenizer=load_tokenizer(config, model),
-        peft_config=build_adapter(config),
-        tasks=tasks,
-        judge=judge,
-        run=run,
-        run_clock=run_clock,
-        observer=observer,
-    )
+    # The last bits of a matrix product depend on the number of threads: those of the first start hold.
+    torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
+    batches = cut_batches(config, num_processes=_processes().num_processes)
+    try:
+        trainer = MicroCoderTrainer(
+            config=config,
+            batches=batches,
+            arguments=build_arguments(config, batches, output_dir=run.checkpoints / STAGING),
+            model=policy.model,
+            tokenizer=policy.tokenizer,
+            peft_config=build_adapter(config),
+            tasks=tasks,
+            judge=judge,
+            run=run,
+            run_clock=run_clock,
+            observer=observer,
+        )
+    except ValueError as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ConfigError(f"TRL refuses this recipe: {reason}") from None
     with _stop_between_steps(trainer, observer):
         trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
     if trainer.steps_done < config.num_steps:
         raise KeyboardInterrupt
 
 
-def load_model(config: TrainConfig, model: str) -> PreTrainedModel:
-    """Load a causal language model from a folder or the hub.
-
-    Raises:
-        DataError: the hub or the folder has no such model.
-    """
-    dtype = config.model.dtype if isinstance(config.model, HuggingFaceModel) else "float32"
-    try:
-        return AutoModelForCausalLM.from_pretrained(model, revision=_revision(config), dtype=getattr(torch, dtype))
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().split("\n")[0]
-        raise DataError(
-            f"cannot load model {model!r}: {reason}; check the name, or download it and pass --model.path FOLDER"
-        ) from None
-
-
-def load_tokenizer(config: TrainConfig, model: str) -> PreTrainedTokenizerBase:
-    """Load the tokenizer that belongs to a model.
-
-    Raises:
-        DataError: there is none.
-    """
-    tokenizer = AutoTokenizer.from_pretrained(model, revision=_revision(config), padding_side="left")
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        raise DataError(f"model {model!r} has no tokenizer; save one into its folder with save_pretrained()")
-    return tokenizer
-
-
-def _revision(config: TrainConfig) -> str | None:
-    return config.model.revision if isinstance(config.model, HuggingFaceModel) else None
+def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, target: Path) -> None:
+    """Write a checkpoint as an ordinary Hugging Face folder, adapters merged into the weights they adapt."""
+    if not isinstance(config.model, HuggingFaceModel) or config.model.lora is None:
+        copy_model(checkpoint, target)
+        return
+    base = policy.model
+    # TRL adapted this very model in place; `unload` gives back the weights it was loaded with.
+    adapted = PeftModel.from_pretrained(base.unload() if isinstance(base, PeftModel) else base, str(checkpoint))
+    partial = target.with_name(f".{target.name}.partial")
+    adapted.merge_and_unload().save_pretrained(partial)
+    policy.tokenizer.save_pretrained(partial)
+    shutil.rmtree(target, ignore_errors=True)
+    partial.replace(target)
 
 
 def build_adapter(config: TrainConfig) -> LoraConfig | None:

@@ -36,7 +36,8 @@ class FrugalGRPOTrainer(GRPOTrainer):
         self, prompt_ids: Any, images: Any, multimodal_fields: Any, num_generations: Any, has_tool_images: Any = False
     ) -> tuple[list[list[int]], Any]:
         """Sample in segments, and go on with unfinished rows only: sampling has no memory but the tokens."""
-        if self.use_vllm or images is not None:
+        # Sharded weights are gathered by all processes at once: each must call generate equally often.
+        if self.use_vllm or images is not None or self.is_fsdp_enabled or self.is_deepspeed_enabled:
             return super()._generate_single_turn(
                 prompt_ids, images, multimodal_fields, num_generations, has_tool_images
             )

@@ -6,6 +6,7 @@ A *step* is ours: one sampling round and its updates. TRL's `global_step` counts
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ from microcoder.training.observer import Observer
 from microcoder.training.recorder import record_evaluation, record_step
 from microcoder.training.schedules import order_problems, staged_value
 from microcoder.training.scoring import build_mask, score_heldout, score_rollouts
-from microcoder.training.session import Task, Tasks
+from microcoder.training.tasks import Task, Tasks
 from microcoder.types import Prompt, Rollout
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -73,6 +74,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.clock = PhaseClock(observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
+        self.opens_thinking = self.is_chat and _opens_thinking(tokenizer)
         self.stop_requested = False
         self._scored_P_G: list[list[ScoredRollout]] = []
         self._updates: list[dict[str, float]] = []
@@ -135,6 +137,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     ) -> list[list[Rollout]]:
         # Not TRL's decoded completions: those lose the reasoning where the tokenizer parses it away.
         texts = self.tokenizer.batch_decode(completion_ids, skip_special_tokens=True)
+        if self.opens_thinking:
+            texts = [f"<think>{text}" for text in texts]
         num_samples = len(completion_ids) // len(tasks_P)
         ended = set(self.eos_token_ids)
         return [
@@ -159,11 +163,16 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         """Sample the held-out problems, judge, record; leaves no trace in training (own random numbers)."""
         settings = self.config.evaluation
         limit = settings.max_response_tokens or self.config.rollout.max_response_tokens
-        mine = list(enumerate(self.heldout_tasks))[self.accelerator.process_index :: self.accelerator.num_processes]
+        # Every process takes equally many, some of them twice: TRL gathers one entry a response.
+        world = self.accelerator.num_processes
+        padded = -(-len(self.heldout_tasks) // world) * world
+        numbered = [(index % len(self.heldout_tasks)) for index in range(padded)]
+        mine = [(index, self.heldout_tasks[index]) for index in numbered[self.accelerator.process_index :: world]]
         policy = self.model
         assert policy is not None
         was_training = policy.training
         scored: list[tuple[int, list[ScoredRollout]]] = []
+        start = time.perf_counter()
         with self.clock.phase("evaluate"), torch.random.fork_rng():
             torch.manual_seed(settings.seed + self.accelerator.process_index)
             set_sampling(self, temperature=settings.temperature, max_response_tokens=limit)
@@ -179,10 +188,15 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             self._metrics["eval"].clear()
             everyone = gather_object(scored)
         if self.accelerator.is_main_process:
-            groups = [group for _, group in sorted(everyone, key=lambda item: item[0])]
-            self.observer.evaluation(
-                record_evaluation(self.run, groups, step=self.steps_done, temperature=settings.temperature, seconds={})
+            groups = [group for _, group in sorted(dict(everyone).items())]
+            metrics = record_evaluation(
+                self.run,
+                groups,
+                step=self.steps_done,
+                temperature=settings.temperature,
+                seconds={"total": round(time.perf_counter() - start, 4)},
             )
+            self.observer.evaluation(metrics)
 
     # --- metrics and checkpoints -----------------------------------------------------------------------------
 
@@ -195,8 +209,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         broken = [name for name in ("loss", "grad_norm") if not math.isfinite(update.get(name, 0.0))]
         if broken:
             raise TrainingError(
-                f"{broken[0]} is {update[broken[0]]} in step {self.steps_done}; lower optimizer.learning_rate "
-                f"(now {self.config.optimizer.learning_rate}) and start again from the last checkpoint"
+                f"{broken[0]} is {update[broken[0]]} in step {self.steps_done}; lower optimizer.learning_rate (now "
+                f"{self.config.optimizer.learning_rate}) and start another --run-dir with --model.kind hugging_face "
+                f"--model.path {self.run.checkpoints}/step_N"
             )
         self._updates.append(update)
         if self.state.global_step % self.batches.updates_per_step == 0:
@@ -270,10 +285,22 @@ class _StepBoundary(TrainerCallback):
         if state.global_step % self.trainer.batches.updates_per_step:
             return
         step, config = self.trainer.steps_done, self.trainer.config
+        # Processes hear of a Ctrl-C at different times; they must stop after the same step.
+        self.trainer.stop_requested = any(gather_object([self.trainer.stop_requested]))
         if step % config.checkpoint.every_steps == 0 or step == config.num_steps or self.trainer.stop_requested:
             control.should_save = True
         if self.trainer.stop_requested:
             control.should_training_stop = True
+
+
+def _opens_thinking(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether the chat template starts the response inside `<think>`, as R1's does: the response then lacks the tag."""
+    probe = [{"role": "user", "content": "?"}]
+    return (
+        str(tokenizer.apply_chat_template(probe, add_generation_prompt=True, tokenize=False))
+        .rstrip()
+        .endswith("<think>")
+    )
 
 
 ItemT = TypeVar("ItemT")
