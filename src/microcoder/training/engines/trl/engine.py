@@ -58,6 +58,8 @@ class Policy:
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
+    source: str
+    """The folder or hub id they came from."""
 
 
 def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
@@ -98,7 +100,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
         )
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise DataError(f"model {source!r} has no tokenizer; save one into its folder with save_pretrained()")
-    return Policy(weights, tokenizer)
+    return Policy(weights, tokenizer, source)
 
 
 def _find_model(config: TrainConfig, observer: Observer) -> str:
@@ -165,9 +167,11 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
     if not isinstance(config.model, HuggingFaceModel) or config.model.lora is None:
         copy_model(checkpoint, target)
         return
-    base = policy.model
-    # TRL adapted this very model in place; `unload` gives back the weights it was loaded with.
-    adapted = PeftModel.from_pretrained(base.unload() if isinstance(base, PeftModel) else base, str(checkpoint))
+    # Loaded anew: TRL has put the adapter's layers into `policy.model` itself.
+    base = AutoModelForCausalLM.from_pretrained(
+        policy.source, revision=config.model.revision, dtype=getattr(torch, config.model.dtype)
+    )
+    adapted = PeftModel.from_pretrained(base, str(checkpoint))
     partial = target.with_name(f".{target.name}.partial")
     adapted.merge_and_unload().save_pretrained(partial)
     policy.tokenizer.save_pretrained(partial)

@@ -115,7 +115,9 @@ class FrugalGRPOTrainer(GRPOTrainer):
         """
         teaches = inputs["advantages"] != 0
         is_token_sum = self.loss_type == "dapo" and self.beta == 0.0 and not self._entropy_bonus_enabled
-        if not is_token_sum or self.aux_loss_enabled or bool(teaches.all()):
+        # TRL gathers a figure a row from every process, so all must keep equally many.
+        is_alone = self.accelerator.num_processes == 1
+        if not is_token_sum or not is_alone or self.aux_loss_enabled or bool(teaches.all()):
             return super()._compute_loss(model, inputs)
         if not bool(teaches.any()):
             teaches[0] = True
