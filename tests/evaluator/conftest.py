@@ -9,8 +9,8 @@ ADD = "a, b = map(int, input().split())\nprint(a + b)\n"
 
 
 def make_problem(*tests: tuple[str, str], **options: object) -> Problem:
-    """A problem with short limits."""
-    settings = {"id": "p", "time_limit_seconds": 0.5, "memory_limit_mib": 128, **options}
+    """A problem with limits that only a program out of bounds meets, on a slow machine too."""
+    settings = {"id": "p", "time_limit_seconds": 5.0, "memory_limit_mib": 128, **options}
     return Problem.model_validate({"tests": [TestCase(input=i, output=o) for i, o in tests], **settings})
 
 

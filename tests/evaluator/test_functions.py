@@ -63,7 +63,8 @@ def test_accepts(judge_one: Judge, code: str) -> None:
     ],
 )
 def test_refuses(judge_one: Judge, code: str, outcome: Outcome, detail: str) -> None:
-    verdict = run(judge_one, code, SCALED)
+    seconds = 0.3 if outcome is Outcome.TIME_LIMIT else 5.0
+    verdict = run(judge_one, code, SCALED.model_copy(update={"time_limit_seconds": seconds}))
     assert verdict.outcome is outcome, verdict.detail
     assert detail in verdict.detail
 

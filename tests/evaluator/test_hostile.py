@@ -25,7 +25,8 @@ CANARY_OUTPUT = "3 7 1000 [] True 4300 0.8444218515250481 False\n"
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_contains_and_survives(judge_one: Judge, name: str) -> None:
     allowed, code = PROGRAMS[name]
-    hostile = make_problem(("1 2\n", "contained\n"), id="hostile", time_limit_seconds=0.3)
+    seconds = 0.3 if Outcome.TIME_LIMIT in allowed else 10.0  # a busy machine may take seconds to touch 128 MiB
+    hostile = make_problem(("1 2\n", "contained\n"), id="hostile", time_limit_seconds=seconds)
     canary = make_problem(("1 2\n", CANARY_OUTPUT), id="canary")
     verdict, after = judge_one.judge([Program(code), CANARY], [hostile, canary])
     assert verdict.outcome in allowed, verdict.detail

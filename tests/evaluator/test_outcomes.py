@@ -31,7 +31,8 @@ ONE_TEST = ("1 2\n", "3\n")
     ],
 )
 def test_outcome(judge_one: Judge, code: str | None, outcome: Outcome, detail: str) -> None:
-    verdict = run(judge_one, code, make_problem(ONE_TEST))
+    options = {"time_limit_seconds": 0.3} if outcome is Outcome.TIME_LIMIT else {}
+    verdict = run(judge_one, code, make_problem(ONE_TEST, **options))
     assert verdict.outcome is outcome, verdict.detail
     assert detail in verdict.detail
 
@@ -59,14 +60,13 @@ print(3)
 """
     (test,) = run(judge_one, code, make_problem(ONE_TEST)).tests
     assert test.verdict is Outcome.ACCEPTED
-    assert 0.2 <= test.cpu_seconds < 0.4
-    assert test.wall_seconds >= 0.2
+    assert 0.2 <= test.cpu_seconds <= test.wall_seconds + 0.05
     assert 38 < test.memory_mib < 60
 
 
 def test_cpu_time_decides_however_busy_the_machine_is(judge_one: Judge) -> None:
     code = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\nprint(3)"
-    assert run(judge_one, code, make_problem(ONE_TEST, time_limit_seconds=0.5)).is_accepted
+    assert run(judge_one, code, make_problem(ONE_TEST, time_limit_seconds=5)).is_accepted
     assert run(judge_one, code, make_problem(ONE_TEST, time_limit_seconds=0.2)).outcome is Outcome.TIME_LIMIT
 
 
@@ -85,14 +85,14 @@ print(3)
 
 def test_a_large_right_output_is_accepted(judge_one: Judge) -> None:
     expected = "7 " * 3_000_000
-    verdict = run(judge_one, "print('7 ' * 3_000_000)", make_problem(("", expected), time_limit_seconds=2))
+    verdict = run(judge_one, "print('7 ' * 3_000_000)", make_problem(("", expected), time_limit_seconds=10))
     assert verdict.is_accepted, verdict.detail
 
 
 def test_a_large_input_is_read(judge_one: Judge) -> None:
     numbers = " ".join(map(str, range(200_000)))
     code = "print(sum(map(int, input().split())))"
-    assert run(judge_one, code, make_problem((numbers, str(sum(range(200_000)))), time_limit_seconds=2)).is_accepted
+    assert run(judge_one, code, make_problem((numbers, str(sum(range(200_000)))), time_limit_seconds=10)).is_accepted
 
 
 def test_numpy_programs_run_where_numpy_is_installed(judge_one: Judge) -> None:
