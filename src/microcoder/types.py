@@ -9,6 +9,7 @@ advantage is a `float`; metrics are defined in `microcoder.metrics`, files in `m
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -31,6 +32,8 @@ class Outcome(StrEnum):
     MEMORY_LIMIT = "memory_limit"
     RUNTIME_ERROR = "runtime_error"
     OUTPUT_LIMIT = "output_limit"
+    PROCESS_LIMIT = "process_limit"
+    """Ended because it could not start another process or thread."""
     COMPILE_ERROR = "compile_error"
     NO_CODE = "no_code"
     """The response held no program (or one that was cut off)."""
@@ -50,19 +53,52 @@ class TestCase(Record):
 
 
 class Checker(Record):
-    """How an output is compared with the expected one."""
+    """How an output is compared with the expected one (see docs/comparison.md)."""
 
-    type: Literal["default", "tokens", "float", "exact"] = "default"
+    type: Literal["default", "exact", "tokens", "float", "unordered", "program"] = "default"
     tolerance: float | None = Field(default=None, gt=0, lt=1)
-    """Absolute or relative tolerance; only for `float` (1e-6 where it is left out)."""
+    """`float`: absolute or relative tolerance; 1e-6 where none is given."""
+    absolute: float | None = Field(default=None, ge=0, lt=1)
+    """`float`: absolute tolerance, in place of `tolerance`."""
+    relative: float | None = Field(default=None, ge=0, lt=1)
+    """`float`: relative tolerance, in place of `tolerance`; where both are given, meeting one is enough."""
+    case_sensitive: bool = True
+    """`tokens`, `float`, `unordered`: whether `Yes` differs from `YES`."""
+    by: Literal["lines", "tokens"] = "lines"
+    """`unordered`: what may come in any order."""
+    code: str | None = Field(default=None, min_length=1)
+    """`program`: the checker's source; it runs in the sandbox."""
+    language: str = "python"
+    """`program`: the language of `code`."""
+    protocol: Literal["testlib", "kattis"] = "testlib"
+    """`program`: `testlib` is called with the files input, output and answer and ends with 0 (right) or 1 or 2
+    (wrong); `kattis` with input, answer and a feedback folder, the output on stdin, and ends with 42 or 43."""
+    arguments: tuple[str, ...] = ()
+    """`program`: further arguments, such as the flags of a Kattis output validator."""
 
     @model_validator(mode="after")
-    def _tolerance_belongs_to_float(self) -> Checker:
-        if self.tolerance is not None and self.type != "float":
-            raise ValueError(
-                f'checker type "{self.type}" takes no tolerance; use {{"type": "float", "tolerance": {self.tolerance}}}'
-            )
+    def _options_belong_to_the_type(self) -> Checker:
+        allowed = _OPTIONS_OF_CHECKER.get(self.type, ())
+        for name in sorted(self.model_fields_set - {"type"} - set(allowed)):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                owners = [kind for kind, options in _OPTIONS_OF_CHECKER.items() if name in options]
+                raise ValueError(
+                    f'checker type "{self.type}" takes no {name}; it belongs to "{owners[0]}": '
+                    f'{{"type": "{owners[0]}", "{name}": {json.dumps(getattr(self, name))}}}'
+                )
+        if self.tolerance is not None and (self.absolute is not None or self.relative is not None):
+            raise ValueError("tolerance is both absolute and relative; give either it or absolute and relative")
+        if self.type == "program" and self.code is None:
+            raise ValueError('checker type "program" needs code: {"type": "program", "code": "..."}')
         return self
+
+
+_OPTIONS_OF_CHECKER = {
+    "float": ("tolerance", "absolute", "relative", "case_sensitive"),
+    "tokens": ("case_sensitive",),
+    "unordered": ("by", "case_sensitive"),
+    "program": ("code", "language", "protocol", "arguments"),
+}
 
 
 class Problem(Record):
@@ -71,7 +107,8 @@ class Problem(Record):
     id: str = Field(min_length=1)
     statement: str = ""
     """What the model is asked; may be empty only where nothing is generated (judging)."""
-    language: Literal["python"] = "python"
+    language: str = "python"
+    """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a file for."""
     fn_name: str | None = None
     """Function-call style when set: `class Solution` with this method, or a top-level function of this name."""
     starter_code: str | None = None

@@ -90,7 +90,7 @@ def test_reads_gzip(tmp_path: Path) -> None:
     [
         ("{", r"in\.jsonl line 2 is not JSON"),
         (submission("b", laguage="python"), r"line 2: unknown key laguage; did you mean language\?"),
-        (submission("b", language="cpp"), r"line 2: language = 'cpp': Input should be 'python'"),
+        (submission("b", language="cobol"), r"language = 'cobol'; use one of cpp, python"),
         (submission("b", tests=[]), r"line 2: tests = \[\]: .*at least 1 item"),
         (submission("a"), r"line 2: id 'a' was already used on line 1"),
         ({"id": "b", "tests": TESTS}, r"line 2: key code is missing"),
@@ -191,7 +191,7 @@ def test_a_weak_sandbox_is_announced(
     assert captured.err.count("sandbox is degraded; missing: mount_namespace (switched off)") == 1
     assert json.loads(captured.out)["isolation"]["level"] == "degraded"
     monkeypatch.setattr(command, "Judge", partial(Judge, layers=["resource_limits"]))
-    with pytest.raises(EvaluatorFault, match="--allow-degraded-sandbox"):
+    with pytest.raises(EvaluatorFault, match="--unsafe"):
         command.judge(source, output=tmp_path / "other.jsonl")
 
 

@@ -155,7 +155,7 @@ def test_behaves_as_under_plain_python(sandbox: Sandbox, name: str, tmp_path_fac
         check=False,
     )
     program = LoadedProgram(code)
-    run = sandbox.run(program, INPUT, LIMITS)
+    run = sandbox.run(program.task(INPUT), LIMITS)
     program.close()
     assert (run.stdout, run.result.exit_code) == (plain.stdout, plain.returncode), run.stderr
     if plain.returncode:

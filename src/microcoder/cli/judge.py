@@ -34,7 +34,7 @@ def judge(
     stop: StopRule = "first_limit",
     json: Annotated[bool, Parameter(negative="")] = False,
     overwrite: Annotated[bool, Parameter(negative="")] = False,
-    allow_degraded_sandbox: Annotated[bool, Parameter(negative="")] = False,
+    unsafe: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Judge the programs of a file; the same command goes on with a run that was cut off.
 
@@ -54,7 +54,7 @@ def judge(
         Print a summary as one JSON object.
     overwrite
         Forget what earlier runs wrote to the same output.
-    allow_degraded_sandbox
+    unsafe
         Unsafe: run even where the sandbox cannot be closed. Only for programs you trust.
     """
     submissions = read_submissions(input_path)
@@ -70,7 +70,7 @@ def judge(
         num_found = len(verdicts.done)
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
-            with Judge(workers=workers, stop=stop, allow_degraded=allow_degraded_sandbox) as judging:
+            with Judge(workers=workers, stop=stop, unsafe=unsafe) as judging:
                 verdicts.note_isolation(judging.isolation.as_record())
                 _warn_about(judging.isolation)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))

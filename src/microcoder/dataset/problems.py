@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from microcoder.errors import DataError
-from microcoder.evaluator import check_calls
+from microcoder.evaluator import check_problem
 from microcoder.records import read_records, write_lines
 from microcoder.types import Problem
 
@@ -15,7 +15,7 @@ def read_problems(path: Path) -> list[Problem]:
     """Read a problem file for training or evaluation.
 
     Raises:
-        DataError: a line is broken, a problem has nothing to ask, or the tests of a function call are not JSON.
+        DataError: a line is broken, a problem has nothing to ask, or it cannot be judged (see `check_problem`).
     """
     problems = read_records(path, Problem, what="problem file")
     silent = [problem.id for problem in problems if not problem.statement.strip()]
@@ -26,7 +26,7 @@ def read_problems(path: Path) -> list[Problem]:
         )
     for problem in problems:
         try:
-            check_calls(problem)
+            check_problem(problem)
         except DataError as error:
             raise DataError(f"problem file {path}: {error}") from None
     return problems

@@ -10,9 +10,9 @@
 from microcoder.evaluator.compare import Comparison, compare_output, compare_value
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.judge import Judge, judge
+from microcoder.evaluator.preparation import check_problem
 from microcoder.evaluator.session import STOP_RULES, StopRule
 from microcoder.evaluator.submissions import Submission, read_submissions
-from microcoder.evaluator.values import check_calls
 
 __all__ = [
     "STOP_RULES",
@@ -21,7 +21,7 @@ __all__ = [
     "Judge",
     "StopRule",
     "Submission",
-    "check_calls",
+    "check_problem",
     "compare_output",
     "compare_value",
     "judge",

@@ -32,6 +32,7 @@ from microcoder.evaluator.literals import same_literal
 from microcoder.evaluator.values import find_difference, numbers_agree
 from microcoder.types import Checker
 
+_DEFAULT = Checker()
 DEFAULT_TOLERANCE = 1e-6
 _MAX_DETAIL = 200
 _MAX_QUOTED = 60
@@ -72,7 +73,7 @@ def compare_output(output: str, expected: str, checker: Checker) -> Comparison:
     return _compare_by_default(output, expected)
 
 
-def compare_value(value: object, expected: object) -> Comparison:
+def compare_value(value: object, expected: object, checker: Checker = _DEFAULT) -> Comparison:
     """Judge a returned value (see `values.find_difference` for the rules)."""
     difference = find_difference(value, expected)
     return Comparison(not difference, "" if difference else "value", _one_line(difference))

@@ -35,19 +35,19 @@ class Isolation:
             unmet.append(" or ".join(_FILE_PROTECTION))
         return tuple(unmet)
 
-    def require(self, *, allow_degraded: bool) -> None:
+    def require(self, *, unsafe: bool) -> None:
         """Refuse a sandbox that does not hold.
 
         Raises:
             EvaluatorFault: a required layer is missing and the caller did not accept that.
         """
         unmet = self.unmet_requirements()
-        if unmet and not allow_degraded:
+        if unmet and not unsafe:
             reasons = "; ".join(f"{layer}: {reason}" for layer, reason in self.missing.items())
             raise EvaluatorFault(
                 f"the sandbox cannot be closed on this machine: {', '.join(unmet)} missing ({reasons}). "
                 "Use a Linux kernel >= 5.13, or allow user namespaces; only for programs you trust: "
-                "allow_degraded=True (--allow-degraded-sandbox)"
+                "unsafe=True (--unsafe)"
             )
 
     def as_record(self) -> dict[str, Any]:

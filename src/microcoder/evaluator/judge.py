@@ -17,9 +17,13 @@ from typing import Self, cast
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import verdicts
+from microcoder.evaluator.builds import BuildCache
 from microcoder.evaluator.isolation import Isolation
+from microcoder.evaluator.languages import find_language
+from microcoder.evaluator.preparation import PreparedProblem
 from microcoder.evaluator.sandbox.layers import LAYERS
-from microcoder.evaluator.session import STOP_RULES, PreparedProblem, Session, StopRule
+from microcoder.evaluator.schedule import Gate
+from microcoder.evaluator.session import STOP_RULES, Session, StopRule
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 OnVerdict = Callable[[int, Verdict], None]
@@ -52,7 +56,7 @@ class Judge:
         *,
         workers: int | None = None,
         stop: StopRule = "first_limit",
-        allow_degraded: bool = False,
+        unsafe: bool = False,
         layers: Collection[str] = LAYERS,
     ) -> None:
         """Start the first sandbox, so that a machine without isolation is known before any program runs.
@@ -60,7 +64,7 @@ class Judge:
         Args:
             workers: programs judged at the same time; the number of usable processors where it is left out.
             stop: when a program's remaining tests are left out.
-            allow_degraded: start even where seccomp, resource limits or file protection are missing. Unsafe.
+            unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.
 
         Raises:
@@ -76,7 +80,8 @@ class Judge:
         self._is_closed = False
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._first: SimpleQueue[Isolation | Exception] = SimpleQueue()
-        self._sessions = [Session(layers=layers, allow_degraded=allow_degraded) for _ in range(self.workers)]
+        gate, builds = Gate(), BuildCache()
+        self._sessions = [Session(layers=layers, unsafe=unsafe, gate=gate, builds=builds) for _ in range(self.workers)]
         self._threads: list[threading.Thread] = []
         self._start_thread()
         answer = self._first.get()
@@ -103,6 +108,7 @@ class Judge:
 
         Raises:
             DataError: the sequences differ in length, or a problem's tests cannot be read.
+            EvaluatorFault: there is no compiler for a problem's language.
         """
         if self._is_closed:
             raise EvaluatorFault("this Judge is closed; make a new one")
@@ -137,10 +143,14 @@ class Judge:
         if len(programs) != len(problems):
             raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
         prepared = _prepare(problems)
+        for name in {problem.language for problem in problems}:
+            language = find_language(name)
+            if language.find_problem():
+                raise EvaluatorFault(language.find_problem())
         jobs: dict[tuple[str | None, str, int], _Job] = {}
         indices_of: dict[int, list[int]] = defaultdict(list)
         for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
-            if program.language != problem.language:
+            if find_language(program.language) is not find_language(problem.language):
                 raise DataError(
                     f"program {index} is in {program.language!r}, problem {problem.id} wants {problem.language!r}"
                 )
@@ -200,8 +210,8 @@ def judge(
     *,
     workers: int | None = None,
     stop: StopRule = "first_limit",
-    allow_degraded: bool = False,
+    unsafe: bool = False,
 ) -> list[Verdict]:
     """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
-    with Judge(workers=workers, stop=stop, allow_degraded=allow_degraded) as judging:
+    with Judge(workers=workers, stop=stop, unsafe=unsafe) as judging:
         return judging.judge(programs, problems)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, TypeVar
 
 from microcoder.errors import EvaluatorFault
-from microcoder.evaluator import values, verdicts
+from microcoder.evaluator import verdicts
+from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
+from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, CheckerFailed, checker_task, read_verdict
 from microcoder.evaluator.interpreter import current_interpreter
 from microcoder.evaluator.isolation import Isolation
+from microcoder.evaluator.languages import Language, find_language
+from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, PreparedTest, limits_for
 from microcoder.evaluator.sandbox.layers import LAYERS
-from microcoder.evaluator.supervisor import Limits, LoadedProgram, Run, Sandbox, SandboxDied
-from microcoder.types import Outcome, Problem, Program, TestResult, Verdict
+from microcoder.evaluator.sandbox.protocol import STDIN_FILE
+from microcoder.evaluator.schedule import Gate
+from microcoder.evaluator.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied, Task
+from microcoder.types import Checker, Outcome, Program, TestResult, Verdict
 
 StopRule = Literal["first_failure", "first_limit", "never"]
 """When a program's remaining tests are left out.
@@ -24,62 +31,48 @@ program costs one limit; `never`.
 
 STOP_RULES: tuple[StopRule, ...] = ("first_failure", "first_limit", "never")
 
-_LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.SANDBOX_FAULT)
-_WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
-_MEMORY_EXTRA_MIB = 640
-"""Address space beyond the limit on resident memory: room for maps that are never touched, such as the
-512 MiB thread stack that deep recursion is usually run in."""
-_OUTPUT_MIB = 16
+_LIMITS = (
+    Outcome.TIME_LIMIT,
+    Outcome.MEMORY_LIMIT,
+    Outcome.OUTPUT_LIMIT,
+    Outcome.PROCESS_LIMIT,
+    Outcome.SANDBOX_FAULT,
+)
 _IMPORTS_NUMPY = re.compile(r"\bnumpy\b")
+_NAMES_STDIN = "/dev/stdin"
+_GRACE = 1.1
+"""A test is stopped this far beyond its CPU limit; one that ends in between is run again alone."""
+_MAX_FAILED_STARTS = 3
 
+_CHECKS, _BUILDS = "check", "build "
+_LARGE_SCRATCH_MIB = 256
+"""For builds, and for the files that a checker is given."""
 
-@dataclass(frozen=True, slots=True)
-class PreparedTest:
-    """A test in the form it is run in."""
-
-    stdin: bytes
-    expected: object
-    """Text, or for a function-call problem the decoded JSON value."""
-
-
-class PreparedProblem:
-    """A problem whose tests were checked once, for all programs of a batch."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.tests = [self._prepare(number) for number in range(1, len(problem.tests) + 1)]
-        longest = max(len(test.output.encode("utf-8", "surrogatepass")) for test in problem.tests)
-        self.limits = Limits(
-            cpu_seconds=problem.time_limit_seconds,
-            wall_seconds=_WALL_FACTOR * problem.time_limit_seconds + _WALL_EXTRA_SECONDS,
-            memory_bytes=(problem.memory_limit_mib + _MEMORY_EXTRA_MIB) << 20,
-            output_bytes=max(_OUTPUT_MIB, 2 * (longest >> 20)) << 20,
-        )
-
-    def _prepare(self, number: int) -> PreparedTest:
-        test = self.problem.tests[number - 1]
-        stdin = test.input.encode("utf-8", "surrogatepass")
-        if self.problem.fn_name is None:
-            return PreparedTest(stdin, test.output)
-        values.read_arguments(test.input, problem_id=self.problem.id, test=number)
-        return PreparedTest(stdin, values.read_expected(test.output, problem_id=self.problem.id, test=number))
-
-    def judge(self, run: Run, test: PreparedTest) -> TestResult:
-        """Judge what one test left behind."""
-        memory_limit = self.problem.memory_limit_mib
-        if self.problem.fn_name is None:
-            return verdicts.judge_run(run, self.limits, memory_limit, str(test.expected), self.problem.checker)
-        return verdicts.judge_call(run, self.limits, memory_limit, test.expected)
+Loaded = LoadedProgram | LoadedBinary
+T = TypeVar("T")
 
 
 class Session:
-    """One worker's sandboxes: a plain one, and one with numpy loaded once a program asks for it."""
+    """One worker's sandboxes: a plain one, and, once they are asked for, one with numpy and one that compiles."""
 
-    def __init__(self, *, layers: Collection[str] = LAYERS, allow_degraded: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        layers: Collection[str] = LAYERS,
+        unsafe: bool = False,
+        gate: Gate | None = None,
+        builds: BuildCache | None = None,
+    ) -> None:
         self._layers = layers
-        self._allow_degraded = allow_degraded
+        self._unsafe = unsafe
+        self._gate = gate or Gate()
+        self._builds = builds or BuildCache()
         self._sandboxes: dict[str, Sandbox] = {}
+        self._failed_starts = 0
+        self._start_failure = ""
         self._is_closed = False
+        self.reruns = 0
+        """Tests that were run again alone because they ended close to their time limit."""
 
     def open(self) -> Isolation:
         """Start the plain sandbox.
@@ -94,19 +87,28 @@ class Session:
         total = len(prepared.tests)
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
-        try:
-            loaded = LoadedProgram(program.code)
-        except OSError as error:
-            return _conclude([verdicts.sandbox_fault(str(error))], total)
-        package = "numpy" if _IMPORTS_NUMPY.search(program.code) and "numpy" in current_interpreter().packages else ""
         results: list[TestResult] = []
         try:
-            for test in prepared.tests:
-                results.append(self._judge_test(package, loaded, prepared, test))
-                if _stops_after(results[-1].verdict, stop):
-                    break
-        finally:
-            loaded.close()
+            checker = prepared.problem.checker
+            with contextlib.ExitStack() as opened:
+                checking = None
+                if checker.type == "program":
+                    checking, message = self._load(opened, find_language(checker.language), str(checker.code))
+                    if checking is None:
+                        return _conclude([verdicts.sandbox_fault(f"the checker was not built: {message}")], total)
+                loaded, message = self._load(opened, find_language(program.language), program.code)
+                if loaded is None:
+                    return _conclude([verdicts.build_error(message)], total)
+                names_stdin = _NAMES_STDIN in program.code
+                package = _package(program.code) if isinstance(loaded, LoadedProgram) else ""
+                for test in prepared.tests:
+                    files = {STDIN_FILE: test.stdin} if names_stdin else None
+                    task = loaded.task(test.stdin, fn_name=prepared.problem.fn_name, files=files)
+                    results.append(self._judge_test(package, loaded, task, prepared, test, checking))
+                    if _stops_after(results[-1].verdict, stop):
+                        break
+        except (SandboxDied, EvaluatorFault, OSError) as fault:
+            results.append(verdicts.sandbox_fault(str(fault)))
         return _conclude(results, total)
 
     def interrupt(self) -> None:
@@ -122,48 +124,121 @@ class Session:
             sandbox.close()
         self._sandboxes.clear()
 
+    def _load(self, opened: contextlib.ExitStack, language: Language, code: str) -> tuple[Loaded | None, str]:
+        """Return a program ready to run, or the reason why it cannot be built."""
+        if not language.is_built:
+            return opened.enter_context(contextlib.closing(LoadedProgram(code))), ""
+        build = self._builds.get(language, code, lambda: self._build(language, code))
+        if not build.is_built:
+            return None, build.message
+        return opened.enter_context(contextlib.closing(LoadedBinary(build.binary))), ""
+
+    def _build(self, language: Language, code: str) -> Build:
+        require_compiler(language)
+        return self._with_one_retry(_BUILDS + language.name, lambda sandbox: build_program(sandbox, language, code))
+
     def _judge_test(
-        self, package: str, loaded: LoadedProgram, prepared: PreparedProblem, test: PreparedTest
+        self,
+        package: str,
+        loaded: Loaded,
+        task: Task,
+        prepared: PreparedProblem,
+        test: PreparedTest,
+        checking: Loaded | None,
     ) -> TestResult:
         try:
-            run = self._run_with_one_retry(
-                package, lambda sandbox: sandbox.run(loaded, test.stdin, prepared.limits, prepared.problem.fn_name)
-            )
+            with self._gate.shared():
+                run = self._run(package, task, prepared.limits)
+            if prepared.is_close(run):
+                self.reruns += 1
+                with self._gate.alone():
+                    again = self._run(package, task, prepared.limits)
+                run = min(run, again, key=lambda run: run.result.cpu_us)
+            rejection = loaded.rejection()
+            if rejection is not None:
+                return verdicts.compile_error(run, rejection)
+            if checking is None:
+                return prepared.judge(run, test)
+            return self._check(checking, run, prepared, test)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             return verdicts.sandbox_fault(str(fault))
-        rejection = loaded.rejection()
-        return verdicts.compile_error(run, rejection) if rejection is not None else prepared.judge(run, test)
 
-    def _run_with_one_retry(self, package: str, run: Callable[[Sandbox], Run]) -> Run:
+    def _run(self, package: str, task: Task, limits: Limits) -> Run:
+        generous = replace(limits, cpu_seconds=_GRACE * limits.cpu_seconds)
+        return self._with_one_retry(package, lambda sandbox: sandbox.run(task, generous))
+
+    def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
+        """Judge by a checker program; one that fails says nothing about the program."""
+        failure = prepared.find_failure(run)
+        if failure is not None:
+            return verdicts.failed(run, failure)
+        checker: Checker = prepared.problem.checker
+        task = checker_task(checker, checking, test.stdin, run.stdout, str(test.expected).encode())
+        checked = self._with_one_retry(
+            _CHECKS, lambda sandbox: sandbox.run(task, limits_for(CPU_SECONDS, MEMORY_MIB, OUTPUT_MIB))
+        )
+        rejection = checking.rejection()
         try:
-            return run(self._sandbox(package))
+            if rejection is not None:
+                raise CheckerFailed(f"the checker does not compile: {rejection}")
+            return verdicts.compared(run, read_verdict(checker, checked))
+        except CheckerFailed as failed:
+            return verdicts.sandbox_fault(str(failed))
+
+    def _with_one_retry(self, kind: str, use: Callable[[Sandbox], T]) -> T:
+        try:
+            return use(self._sandbox(kind))
         except SandboxDied:
             if self._is_closed:
                 raise
-            self._discard(package)
+            self._discard(kind)
             try:
-                return run(self._sandbox(package))
+                return use(self._sandbox(kind))
             except SandboxDied:
-                self._discard(package)
+                self._discard(kind)
                 raise
 
-    def _sandbox(self, package: str) -> Sandbox:
+    def _sandbox(self, kind: str) -> Sandbox:
+        """Return a sandbox: an empty name means the plain one, `numpy` one with that loaded."""
         if self._is_closed:
             raise SandboxDied("the judge was closed")
-        if package not in self._sandboxes:
-            sandbox = Sandbox(preload=[package] if package else [], layers=self._layers)
+        if kind not in self._sandboxes:
+            if self._failed_starts >= _MAX_FAILED_STARTS:
+                raise EvaluatorFault(f"gave up after {_MAX_FAILED_STARTS} failed starts: {self._start_failure}")
             try:
-                sandbox.isolation.require(allow_degraded=self._allow_degraded)
-            except EvaluatorFault:
-                sandbox.close()
+                sandbox = self._start(kind)
+            except EvaluatorFault as fault:
+                self._failed_starts, self._start_failure = self._failed_starts + 1, str(fault)
                 raise
-            self._sandboxes[package] = sandbox
+            self._failed_starts = 0
+            self._sandboxes[kind] = sandbox
             if self._is_closed:
                 raise SandboxDied("the judge was closed")
-        return self._sandboxes[package]
+        return self._sandboxes[kind]
 
-    def _discard(self, package: str) -> None:
-        self._sandboxes.pop(package).close()
+    def _start(self, kind: str) -> Sandbox:
+        if kind.startswith(_BUILDS):
+            toolchain = find_language(kind.removeprefix(_BUILDS)).readable
+            sandbox = Sandbox(layers=self._layers, toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB)
+        elif kind == _CHECKS:
+            sandbox = Sandbox(layers=self._layers, scratch_mib=_LARGE_SCRATCH_MIB)
+        else:
+            sandbox = Sandbox(preload=[kind] if kind else [], layers=self._layers)
+        try:
+            sandbox.isolation.require(unsafe=self._unsafe)
+        except EvaluatorFault:
+            sandbox.close()
+            raise
+        return sandbox
+
+    def _discard(self, kind: str) -> None:
+        sandbox = self._sandboxes.pop(kind, None)
+        if sandbox is not None:
+            sandbox.close()
+
+
+def _package(code: str) -> str:
+    return "numpy" if _IMPORTS_NUMPY.search(code) and "numpy" in current_interpreter().packages else ""
 
 
 def _stops_after(outcome: Outcome, stop: StopRule) -> bool:

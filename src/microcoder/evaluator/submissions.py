@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from microcoder.evaluator.values import check_calls
+from microcoder.evaluator.preparation import check_problem
 from microcoder.records import read_records
 from microcoder.types import Problem, Program, Verdict
 
@@ -19,8 +19,8 @@ class Submission(Problem):
     """The program; null where a response held none."""
 
     @model_validator(mode="after")
-    def _function_calls_are_json(self) -> Self:
-        check_calls(self)
+    def _can_be_judged(self) -> Self:
+        check_problem(self)
         return self
 
     @property

@@ -14,8 +14,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from microcoder.errors import EvaluatorFault
@@ -23,6 +23,7 @@ from microcoder.evaluator.interpreter import STANDARD_PRELOAD, current_interpret
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.sandbox.protocol import (
+    BUILT_FILE,
     CONFIG,
     FAILED,
     MAX_MESSAGE,
@@ -65,6 +66,24 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Task:
+    """What one test runs; every descriptor stays the caller's."""
+
+    source: int
+    """The program's source, or the binary."""
+    cache: int
+    """Where a Python program's bytecode is kept; -1 for a binary."""
+    stdin: bytes
+    fn_name: str = ""
+    command: tuple[str, ...] = ()
+    """A binary's arguments, its name first; in a sandbox that builds, the compiler's."""
+    arguments: tuple[str, ...] = ()
+    """What a Python program finds in sys.argv after its name."""
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    """Files for the scratch folder; None makes an empty folder."""
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """What one test left behind, not judged yet."""
 
@@ -75,15 +94,26 @@ class Run:
     """The end of it."""
     stderr_bytes: int
     wire: bytes | None
-    """What a function-call program returned, encoded; None for any other program."""
+    """What a function-call program returned, encoded, or what was built; None for any other program."""
 
 
 class LoadedProgram:
-    """A program's source, and its bytecode once a test has compiled it, in anonymous memory."""
+    """A program ready to be run: source and bytecode, or a binary, in anonymous memory."""
 
     def __init__(self, code: str) -> None:
         self.source = make_memory_file(code.encode("utf-8", "surrogatepass"), is_sealed=True)
         self.cache = os.memfd_create("cache", os.MFD_CLOEXEC)
+
+    def task(
+        self,
+        stdin: bytes,
+        *,
+        fn_name: str | None = None,
+        arguments: Sequence[str] = (),
+        files: Mapping[str, bytes | None] | None = None,
+    ) -> Task:
+        """Return one run of this program."""
+        return Task(self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {})
 
     def rejection(self) -> str | None:
         """Return the compiler's message where the source does not compile."""
@@ -97,13 +127,61 @@ class LoadedProgram:
         os.close(self.cache)
 
 
+class LoadedBinary:
+    """A built program in anonymous memory."""
+
+    def __init__(self, binary: bytes) -> None:
+        self.source = make_memory_file(binary, is_sealed=True)
+
+    def task(
+        self,
+        stdin: bytes,
+        *,
+        fn_name: str | None = None,
+        arguments: Sequence[str] = (),
+        files: Mapping[str, bytes | None] | None = None,
+    ) -> Task:
+        """Return one run of this program; a binary has no functions to call."""
+        assert fn_name is None
+        return Task(self.source, -1, stdin, "", (BUILT_FILE, *arguments), (), files or {})
+
+    def rejection(self) -> None:
+        """Nothing: it was built."""
+
+    def close(self) -> None:
+        """Free the memory."""
+        os.close(self.source)
+
+
 class Sandbox:
     """One warm fork server, ready to run tests one after the other."""
 
-    def __init__(self, *, preload: Sequence[str] = (), layers: Collection[str] = LAYERS) -> None:
+    def __init__(
+        self,
+        *,
+        preload: Sequence[str] = (),
+        layers: Collection[str] = LAYERS,
+        toolchain: Sequence[str] | None = None,
+        scratch_mib: int = 16,
+    ) -> None:
+        """Start it.
+
+        Args:
+            preload: packages to import besides the standard library's.
+            layers: the layers of isolation to put on.
+            toolchain: what compilers need to read; such a sandbox builds programs and runs none.
+            scratch_mib: how much a test may write to its folder.
+
+        Raises:
+            EvaluatorFault: it does not start.
+        """
         self._preload = (*STANDARD_PRELOAD, *preload)
+        self._toolchain = toolchain
+        self._scratch_mib = scratch_mib
         self._layers = [layer for layer in LAYERS if layer in layers]
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
+        self.nothing = self._log
+        """A descriptor to name where a task has no source."""
         self._start()
 
     @property
@@ -138,11 +216,13 @@ class Sandbox:
         self._socket = ours
         config = {
             "layers": self._layers,
-            "libraries": interpreter.libraries,
+            "libraries": [*interpreter.libraries, *(path for path in self._toolchain or () if os.path.exists(path))],
             "hidden": interpreter.hidden,
             "packages": interpreter.packages,
             "stdlib": interpreter.stdlib,
             "preload": self._preload,
+            "builds": self._toolchain is not None,
+            "scratch_mib": self._scratch_mib,
         }
         try:
             self._send(CONFIG + json.dumps(config).encode())
@@ -157,7 +237,7 @@ class Sandbox:
         missing = json.loads(answer.removeprefix(READY))["missing"]
         self.isolation = Isolation(tuple(layer for layer in LAYERS if layer not in missing), missing)
 
-    def run(self, program: LoadedProgram, stdin: bytes, limits: Limits, fn_name: str | None = None) -> Run:
+    def run(self, task: Task, limits: Limits) -> Run:
         """Run one test.
 
         Raises:
@@ -170,22 +250,36 @@ class Sandbox:
                 opened.callback(os.close, descriptor)
                 return descriptor
 
-            given = make_memory_file(stdin, is_sealed=True)
-            opened.callback(os.close, given)
-            stdout, stderr = file("stdout"), file("stderr")
-            wire = file("wire") if fn_name else None
+            def filled(content: bytes) -> int:
+                descriptor = make_memory_file(content, is_sealed=True)
+                opened.callback(os.close, descriptor)
+                return descriptor
+
+            given, stdout, stderr = filled(task.stdin), file("stdout"), file("stderr")
+            has_wire = bool(task.fn_name) or self._toolchain is not None
+            wire = file("wire") if has_wire else None
             request = Request(
-                limits.cpu_seconds, limits.wall_seconds, limits.memory_bytes, limits.output_bytes + 1, fn_name or ""
+                limits.cpu_seconds,
+                limits.wall_seconds,
+                limits.memory_bytes,
+                limits.output_bytes + 1,
+                task.fn_name,
+                task.command,
+                task.arguments,
+                tuple(task.files),
             )
-            descriptors = [program.source, program.cache, given, stdout, stderr]
-            self._send(request.pack(), [*descriptors, wire] if wire is not None else descriptors)
+            cache = task.source if task.cache < 0 else task.cache
+            descriptors = [task.source, cache, given, stdout, stderr]
+            descriptors += [] if wire is None else [wire]
+            descriptors += [filled(content) for content in task.files.values() if content is not None]
+            self._send(request.pack(), descriptors)
             answer = self._receive(limits.wall_seconds + _GRACE_SECONDS)
             if answer[:1] != RESULT:
-                raise SandboxDied(f"unexpected answer {answer[:80]!r}")
+                raise SandboxDied(f"unexpected answer {answer[:200]!r}")
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
             return Run(
                 result=Result.unpack(answer),
-                stdout=b"" if fn_name else _read_all(stdout, stdout_bytes),
+                stdout=b"" if task.fn_name else _read_all(stdout, stdout_bytes),
                 stdout_bytes=stdout_bytes,
                 stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
                 stderr_bytes=stderr_bytes,

@@ -6,6 +6,7 @@
 | stdout or stderr beyond the cap, or the signal for that          | `OUTPUT_LIMIT`  |
 | resident memory beyond the limit, or an uncaught MemoryError     | `MEMORY_LIMIT`  |
 | CPU time spent, or wall time at the backstop                     | `TIME_LIMIT`    |
+| an uncaught refusal of a new process or thread                   | `PROCESS_LIMIT` |
 | a signal, a non-zero exit code, nothing or nonsense returned     | `RUNTIME_ERROR` |
 | the comparison refuses                                           | `WRONG_ANSWER`  |
 
@@ -24,35 +25,38 @@ from microcoder.evaluator.values import MalformedWire, decode_value
 from microcoder.types import Checker, Outcome, TestResult
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
+_NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
 _NEARLY_ALL = 0.9
 _MAX_DETAIL = 200
 
 
-def judge_run(run: Run, limits: Limits, memory_limit_mib: int, expected: str, checker: Checker) -> TestResult:
-    """Judge one test of a program that reads stdin and writes stdout."""
-    failure = find_failure(run, limits, memory_limit_mib)
-    if failure is not None:
-        return _result(run, *failure)
-    comparison = compare_output(run.stdout.decode("utf-8", "surrogateescape"), expected, checker)
-    return _compared(run, comparison)
+def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
+    """Judge what a program that ended well wrote to stdout."""
+    return compared(run, compare_output(run.stdout.decode("utf-8", "surrogateescape"), expected, checker))
 
 
-def judge_call(run: Run, limits: Limits, memory_limit_mib: int, expected: object) -> TestResult:
-    """Judge one test of a function-call program."""
-    failure = find_failure(run, limits, memory_limit_mib)
-    if failure is not None:
-        return _result(run, *failure)
+def judge_value(run: Run, expected: object, checker: Checker) -> TestResult:
+    """Judge what a function-call program that ended well returned."""
     if not run.wire:
         return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
     try:
         value = decode_value(run.wire)
     except MalformedWire as error:
         return _result(run, Outcome.RUNTIME_ERROR, str(error))
-    return _compared(run, compare_value(value, expected))
+    return compared(run, compare_value(value, expected, checker))
 
 
-def find_failure(run: Run, limits: Limits, memory_limit_mib: int) -> tuple[Outcome, str] | None:
-    """Return why a test failed before its output is looked at, or None."""
+def find_failure(
+    run: Run, limits: Limits, memory_limit_mib: int, out_of_memory: str = ""
+) -> tuple[Outcome, str] | None:
+    """Return why a test failed before its output is looked at, or None.
+
+    Args:
+        run: what the test left behind.
+        limits: what it might use.
+        memory_limit_mib: resident memory it might use.
+        out_of_memory: what a program of its language says when memory ends, besides Python's own words.
+    """
     result = run.result
     wire_bytes = len(run.wire or b"")
     for name, size in (("stdout", run.stdout_bytes), ("stderr", run.stderr_bytes), ("returned value", wire_bytes)):
@@ -62,21 +66,31 @@ def find_failure(run: Run, limits: Limits, memory_limit_mib: int) -> tuple[Outco
         return Outcome.OUTPUT_LIMIT, f"a file exceeds {limits.output_bytes >> 20} MiB"
     last_line = _last_line(run.stderr)
     memory_mib = result.memory_kib / 1024
-    is_out_of_memory = result.exit_code > 0 and _MEMORY_ERROR.match(last_line)
+    is_out_of_memory = (result.exit_code > 0 and _MEMORY_ERROR.match(last_line)) or (
+        result.signal == signal.SIGABRT and out_of_memory and out_of_memory in run.stderr
+    )
     is_killed_when_full = (
         result.signal == signal.SIGKILL and not result.expired and memory_mib >= _NEARLY_ALL * memory_limit_mib
     )
     if memory_mib > memory_limit_mib or is_out_of_memory or is_killed_when_full:
         return Outcome.MEMORY_LIMIT, f"{memory_mib:.0f} MiB of {memory_limit_mib} MiB"
-    if result.expired == CPU_EXPIRED or result.signal == signal.SIGXCPU:
+    is_late = result.cpu_us > limits.cpu_seconds * 1e6
+    if is_late or result.expired == CPU_EXPIRED or result.signal == signal.SIGXCPU:
         return Outcome.TIME_LIMIT, f"cpu {result.cpu_us / 1e6:.2f} s of {limits.cpu_seconds:g} s"
     if result.expired == WALL_EXPIRED:
         return Outcome.TIME_LIMIT, f"wall {result.wall_us / 1e6:.2f} s, cpu {result.cpu_us / 1e6:.2f} s"
     if result.signal:
         return Outcome.RUNTIME_ERROR, f"killed by {_signal_name(result.signal)}"
+    if result.exit_code and _NO_MORE_PROCESSES.search(last_line):
+        return Outcome.PROCESS_LIMIT, last_line
     if result.exit_code:
         return Outcome.RUNTIME_ERROR, last_line or f"exit code {result.exit_code}"
     return None
+
+
+def failed(run: Run, failure: tuple[Outcome, str]) -> TestResult:
+    """Return the result of a test that failed before its output was looked at."""
+    return _result(run, *failure)
 
 
 def compile_error(run: Run, message: str) -> TestResult:
@@ -84,12 +98,18 @@ def compile_error(run: Run, message: str) -> TestResult:
     return _result(run, Outcome.COMPILE_ERROR, message)
 
 
+def build_error(message: str) -> TestResult:
+    """Return the result of a program that could not be built, before any test was run."""
+    return TestResult(Outcome.COMPILE_ERROR, 0.0, 0.0, 0.0, "", _shorten(message))
+
+
 def sandbox_fault(detail: str) -> TestResult:
     """Return the result of a test that our machine could not run."""
     return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", _shorten(detail))
 
 
-def _compared(run: Run, comparison: Comparison) -> TestResult:
+def compared(run: Run, comparison: Comparison) -> TestResult:
+    """Return the result of a test whose output was compared."""
     outcome = Outcome.ACCEPTED if comparison.accepted else Outcome.WRONG_ANSWER
     return _result(run, outcome, comparison.detail, comparison.method)
 

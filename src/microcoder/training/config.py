@@ -238,7 +238,7 @@ class EvaluatorConfig(Config):
     """Sandboxes at work at a time; None: one a core."""
     stop: StopRule = "first_failure"
     """When to stop testing a program; the 0/1 reward needs no more than its first failing test."""
-    allow_degraded_sandbox: bool = False
+    unsafe_sandbox: bool = False
 
 
 class CheckpointConfig(Config):

@@ -80,7 +80,7 @@ def run_training(
     leads = engine.is_main_process()
     evaluator = config.evaluator
     with (
-        Judge(workers=evaluator.workers, stop=evaluator.stop, allow_degraded=evaluator.allow_degraded_sandbox) as judge,
+        Judge(workers=evaluator.workers, stop=evaluator.stop, unsafe=evaluator.unsafe_sandbox) as judge,
         run.lock() if leads else nullcontext(),
     ):
         if leads:

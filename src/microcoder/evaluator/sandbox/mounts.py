@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Iterable, Mapping
 
+from microcoder.evaluator.sandbox.protocol import STDIN_FILE
 from microcoder.evaluator.sandbox.syscalls import make_mount_read_only, mount, pivot_into
 
 _RDONLY, _NOSUID, _NODEV, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
@@ -21,13 +22,16 @@ def scratch_folder(libraries: Iterable[str]) -> str:
     return "/box" if any(path.startswith("/tmp/") for path in libraries) else "/tmp"
 
 
-def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages: Mapping[str, str]) -> None:
+def enter_private_root(
+    libraries: Iterable[str], hidden: Iterable[str], packages: Mapping[str, str], scratch_mib: int
+) -> None:
     """Build the root in a mount namespace of our own and move into it.
 
     Args:
         libraries: folders that stay readable under their own paths.
         hidden: folders inside them that look empty.
         packages: third-party packages by name, readable below `PACKAGES`.
+        scratch_mib: how much may be written in the scratch folder.
     """
     libraries = sorted(set(libraries))
     scratch = scratch_folder(libraries)
@@ -35,7 +39,7 @@ def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages
     stage = next(s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in libraries))
     mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
     os.mkdir(stage + scratch)
-    mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV, "size=16m,nr_inodes=256,mode=1777")
+    mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV, f"size={scratch_mib}m,nr_inodes=256,mode=1777")
     bound: list[str] = []
     for path in libraries:
         if os.path.islink(path):
@@ -52,6 +56,7 @@ def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages
         with open(stage + device, "w"):
             pass
         mount(device, stage + device, None, _BIND)
+    os.symlink(f"{scratch}/{STDIN_FILE}", f"{stage}/dev/stdin")
     mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
     pivot_into(stage)
     os.chdir(scratch)

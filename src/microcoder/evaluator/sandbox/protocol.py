@@ -6,6 +6,7 @@ FAILED, then one RESULT per TEST. Results have a fixed size and come from the ke
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import NamedTuple
 
@@ -18,31 +19,46 @@ COMPILED, REJECTED = b"C", b"E"
 """First byte of a program's cache memfd, written before any of its own code runs: bytecode or a message follows."""
 
 WIRE_FD = 3
-"""The descriptor that a function's result leaves by."""
+"""The descriptor that a function's result leaves by; for a binary, the binary itself."""
+
+BUILT_FILE = "main"
+"""What a build leaves in its folder."""
+
+STDIN_FILE = "stdin"
+"""The scratch file that /dev/stdin leads to, for programs that name it."""
 
 _REQUEST = struct.Struct("<ddQQ")
 _RESULT = struct.Struct("<iiQQQB")
 
 
 class Request(NamedTuple):
-    """One test to run; source, cache, stdin, stdout, stderr and, for a function, the wire travel beside it."""
+    """One test to run. Beside it travel its descriptors: source, cache, stdin, stdout, stderr, the wire of a function
+    or the place for what is built, and the files."""
 
     cpu_seconds: float
     wall_seconds: float
     memory_bytes: int
     file_bytes: int
     fn_name: str = ""
+    """Call this function of the program, and send its result over the wire."""
+    command: tuple[str, ...] = ()
+    """Run a binary: the source itself with these arguments, or, to build, the compiler."""
+    arguments: tuple[str, ...] = ()
+    """What a Python program finds in sys.argv after its own name."""
+    files: tuple[str, ...] = ()
+    """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
 
     def pack(self) -> bytes:
         """Return the message."""
-        return TEST + _REQUEST.pack(*self[:4]) + self.fn_name.encode()
+        rest = json.dumps(self[4:]) if any(self[4:]) else ""
+        return TEST + _REQUEST.pack(*self[:4]) + rest.encode()
 
     @classmethod
     def unpack(cls, message: bytes) -> Request:
         """Read a message back."""
         end = 1 + _REQUEST.size
         cpu, wall, memory, file = _REQUEST.unpack(message[1:end])
-        return cls(cpu, wall, memory, file, message[end:].decode())
+        return cls(cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ()))
 
 
 class Result(NamedTuple):

@@ -10,7 +10,7 @@ import marshal
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -62,9 +62,10 @@ def new_main_module(name: str, builtins: object) -> dict[str, Any]:
     return namespace
 
 
-def run_program(code: CodeType) -> int:
+def run_program(code: CodeType, arguments: Sequence[str] = ()) -> int:
     """Run a program as `__main__` and return the exit code the interpreter would end with."""
     namespace = new_main_module("__main__", sys.modules["builtins"])
+    sys.argv += arguments
     status = guarded(exec, code, namespace)
     return finish(status, namespace)
 

@@ -10,6 +10,7 @@ import errno
 import struct
 from collections.abc import Callable
 
+from microcoder.evaluator.sandbox.native import AT_EMPTY_PATH
 from microcoder.evaluator.sandbox.syscall_numbers import AUDIT_ARCH, FIRST_UNKNOWN, NUMBERS
 from microcoder.evaluator.sandbox.syscalls import IS_X86
 
@@ -93,12 +94,13 @@ class _Program:
         return b"".join(struct.pack("HBBI", *instruction) for instruction in self.instructions)
 
 
-def allow_list(*, can_write_files: bool, can_open_to_write: bool) -> bytes:
+def allow_list(*, can_write_files: bool, can_open_to_write: bool, can_execute: bool = False) -> bytes:
     """Return the filter that zygote and tests share; whatever it does not name is refused.
 
     Args:
         can_write_files: allow renaming, removing and the like; only where writes are confined to a private folder.
         can_open_to_write: False where nothing else protects files from being opened for writing.
+        can_execute: allow starting any program that can be seen; only where compilers run.
     """
     program = _Program()
     program.start()
@@ -109,8 +111,10 @@ def allow_list(*, can_write_files: bool, can_open_to_write: bool) -> bytes:
     program.add(_RETURN, _error(errno.ENOSYS))
     program.detailed_rule("clone", lambda p: _clone(p, may_fork=True))
     program.rule("clone3", _error(errno.ENOSYS))
-    for name in ("execve", "execveat", "socket"):
-        program.rule(name, _error(errno.EACCES))
+    program.rule("socket", _error(errno.EACCES))
+    program.rule("execve", _ALLOW if can_execute else _error(errno.EACCES))
+    # A binary in anonymous memory, without a path; `per_test` takes this from Python programs too.
+    program.detailed_rule("execveat", lambda p: p.match_argument(4, (AT_EMPTY_PATH,), _ALLOW, _error(errno.EACCES)))
     program.detailed_rule("ioctl", lambda p: p.match_argument(1, _IOCTLS, _ALLOW, _error(errno.ENOTTY)))
     program.detailed_rule("fcntl", lambda p: p.match_argument(1, _FCNTLS_REFUSED, _error(errno.EPERM), _ALLOW))
     known = (*_PRCTLS, *_PRCTLS_OF_ZYGOTE)
@@ -125,17 +129,20 @@ def allow_list(*, can_write_files: bool, can_open_to_write: bool) -> bytes:
     return program.pack()
 
 
-def per_test(only_pid: int | None = None) -> bytes:
+def per_test(only_pid: int | None = None, *, is_binary: bool = False) -> bytes:
     """Return the filter of one test: threads yes, processes no, and no word to other processes.
 
     Args:
         only_pid: without a pid namespace, the only process that may be signalled: the test itself.
+        is_binary: the test is a binary that is still to be started.
     """
     program = _Program()
     program.start()
     for name in ("fork", "vfork"):
         program.rule(name, _error(errno.EAGAIN))
     program.rule("pidfd_open", _error(errno.EPERM))
+    if not is_binary:
+        program.rule("execveat", _error(errno.EACCES))
     program.detailed_rule("clone", lambda p: _clone(p, may_fork=False))
     program.detailed_rule("prctl", lambda p: p.match_argument(0, _PRCTLS, _ALLOW, _error(errno.EPERM)))
     if only_pid is not None:

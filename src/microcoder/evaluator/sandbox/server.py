@@ -8,15 +8,16 @@ import json
 import os
 import signal
 import socket
+from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from microcoder.evaluator.sandbox import functions, layers, mounts, runner, seccomp, setup
+from microcoder.evaluator.sandbox import functions, layers, mounts, native, runner, seccomp, setup
 from microcoder.evaluator.sandbox.limits import LimitSetter
-from microcoder.evaluator.sandbox.protocol import CONFIG, FAILED, MAX_MESSAGE, READY, WIRE_FD, Request
+from microcoder.evaluator.sandbox.protocol import BUILT_FILE, CONFIG, FAILED, MAX_MESSAGE, READY, WIRE_FD, Request
 from microcoder.evaluator.sandbox.syscalls import SeccompFilter
 from microcoder.evaluator.sandbox.watch import wait_with_limits
 
-_MAX_PASSED_FDS = 8
+_MAX_PASSED_FDS = 16
 _HIGHEST_FD = 4096
 
 
@@ -27,7 +28,9 @@ class Test(NamedTuple):
     source: int
     cache: int
     standard: list[int]
-    """stdin, stdout, stderr, and the wire of a function-call program."""
+    """stdin, stdout, stderr."""
+    wire: int
+    """Where a function's result goes; -1 for any other test."""
 
 
 class ForkServer:
@@ -45,6 +48,7 @@ class ForkServer:
             self._prelude = functions.build_prelude()
             base_bytes, self._base_kib = setup.finish(self._setup, config)
             self._limits = LimitSetter(base_bytes, owns_uid=self._setup.owns_uid)
+            self._builds = bool(config["builds"])
         except Exception as error:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
@@ -58,16 +62,45 @@ class ForkServer:
             if not message:
                 os._exit(0)
             request = Request.unpack(message)
+            source, cache, *standard = descriptors[:5]
+            extra = descriptors[5:]
+            wire = extra.pop(0) if request.fn_name or (self._builds and request.command) else -1
+            problem = self._lay_out(request.files, extra)
+            if problem:
+                self._control.send(FAILED + problem.encode()[:2000])
+                os._exit(1)
             pid = os.fork()
             if pid == 0:
-                return Test(request, descriptors[0], descriptors[1], descriptors[2:])
+                return Test(request, source, cache, standard, wire)
+            # A binary starts with memory of its own, not with the fork server's.
+            inherited_kib = 0 if request.command else self._base_kib
+            result = wait_with_limits(pid, request, self._control.fileno(), inherited_kib)
+            self._clear_namespace()
+            if self._builds and request.command:
+                _copy(BUILT_FILE, wire)
             for number in descriptors:
                 os.close(number)
-            result = wait_with_limits(pid, request, self._control.fileno(), self._base_kib)
-            self._clear_namespace()
             self._control.send(result.pack())
             if self._setup.scratch:
                 mounts.empty_folder(self._setup.scratch)
+
+    def _lay_out(self, names: Sequence[str], descriptors: Sequence[int]) -> str:
+        """Put files into the scratch folder; return what went wrong."""
+        if names and not self._setup.scratch:
+            return "files for a test need the mount namespace"
+        contents = iter(descriptors)
+        try:
+            for name in names:
+                path = f"{self._setup.scratch}/{name}"
+                if name.endswith("/"):
+                    os.mkdir(path)
+                    continue
+                with open(path, "wb") as file:
+                    content = next(contents)
+                    file.write(os.pread(content, os.fstat(content).st_size, 0))
+        except (OSError, StopIteration) as error:
+            return f"a file for a test could not be written: {error}"
+        return ""
 
     def run(self, test: Test) -> NoReturn:
         """Be one test: take its limits and descriptors, drop the rest, run the program, end."""
@@ -75,12 +108,14 @@ class ForkServer:
         try:
             if self._setup.has(layers.RESOURCE_LIMITS):
                 self._limits.apply(test.request)
-            for target, number in enumerate(test.standard[:3]):
+            for target, number in enumerate(test.standard):
                 os.dup2(number, target)
+            if test.request.command:
+                self._become_binary(test)
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
             if is_function:
-                os.dup2(test.standard[3], WIRE_FD)
+                os.dup2(test.wire, WIRE_FD)
             os.closerange(WIRE_FD + is_function, _HIGHEST_FD)
             runner.restore_signals()
             if self._setup.has(layers.SECCOMP):
@@ -88,10 +123,25 @@ class ForkServer:
             if is_function:
                 status = functions.run_function(code, test.request.fn_name, self._prelude)
             else:
-                status = runner.run_program(code)
+                status = runner.run_program(code, test.request.arguments)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
+
+    def _become_binary(self, test: Test) -> NoReturn:
+        """Run the built program, or the compiler where this fork server builds."""
+        # Python ignores these, and what is ignored stays so across an exec.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        if self._builds:
+            os.closerange(WIRE_FD, _HIGHEST_FD)
+            native.run_compiler(test.request.command)
+        os.dup2(test.source, WIRE_FD, inheritable=False)
+        os.closerange(WIRE_FD + 1, _HIGHEST_FD)
+        if self._setup.has(layers.SECCOMP):
+            own_pid = None if self._setup.is_init else os.getpid()
+            SeccompFilter(seccomp.per_test(own_pid, is_binary=True)).install()
+        native.run_binary(WIRE_FD, test.request.command)
 
     def _receive(self) -> tuple[bytes, list[int]]:
         try:
@@ -112,3 +162,11 @@ class ForkServer:
             os.kill(-1, signal.SIGKILL)
             while True:
                 os.waitpid(-1, 0)
+
+
+def _copy(name: str, target: int) -> None:
+    """Copy a file of the current folder, where there is one."""
+    with contextlib.suppress(OSError), open(name, "rb") as file:
+        if not os.path.islink(name):
+            for block in iter(lambda: file.read(1 << 20), b""):
+                os.write(target, block)

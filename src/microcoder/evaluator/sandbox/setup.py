@@ -72,7 +72,10 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
         setup.is_init = os.getpid() == 1
     libraries, packages = config["libraries"], config["packages"]
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-    setup.attempt(layers.MOUNT_NAMESPACE, lambda: mounts.enter_private_root(libraries, config["hidden"], packages))
+    setup.attempt(
+        layers.MOUNT_NAMESPACE,
+        lambda: mounts.enter_private_root(libraries, config["hidden"], packages, config["scratch_mib"]),
+    )
     if setup.has(layers.MOUNT_NAMESPACE):
         setup.scratch = mounts.scratch_folder(libraries)
         packages = {name: f"{mounts.PACKAGES}/{name}" for name in packages}
@@ -145,7 +148,10 @@ def finish(setup: Setup, config: dict[str, Any]) -> tuple[int, int]:
     if layers.SECCOMP in setup.wanted:
         is_private = setup.scratch is not None
         confined = is_private or setup.has(layers.LANDLOCK)
-        shared = SeccompFilter(seccomp.allow_list(can_write_files=is_private, can_open_to_write=confined))
+        rules = seccomp.allow_list(
+            can_write_files=is_private, can_open_to_write=confined, can_execute=bool(config["builds"])
+        )
+        shared = SeccompFilter(rules)
         setup.attempt(layers.SECCOMP, shared.install)
         if setup.is_init:
             setup.per_test_filter = SeccompFilter(seccomp.per_test())

@@ -1,0 +1,105 @@
+"""A problem in the form it is judged in, checked once for all programs of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from microcoder.errors import DataError
+from microcoder.evaluator import values, verdicts
+from microcoder.evaluator.languages import find_language
+from microcoder.evaluator.supervisor import Limits, Run
+from microcoder.types import Outcome, Problem, TestResult
+
+OUTPUT_MIB = 16
+_WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
+_MEMORY_EXTRA_MIB = 640
+"""Address space beyond the limit on resident memory: room for maps that are never touched, such as the
+512 MiB thread stack that deep recursion is usually run in."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTest:
+    """A test in the form it is run in."""
+
+    stdin: bytes
+    expected: object
+    """Text, or for a function-call problem the decoded JSON value."""
+
+
+def limits_for(cpu_seconds: float, memory_mib: int, output_mib: int) -> Limits:
+    """Return what a test may use: wall time is only a backstop, CPU time decides."""
+    return Limits(
+        cpu_seconds=cpu_seconds,
+        wall_seconds=_WALL_FACTOR * cpu_seconds + _WALL_EXTRA_SECONDS,
+        memory_bytes=(memory_mib + _MEMORY_EXTRA_MIB) << 20,
+        output_bytes=output_mib << 20,
+    )
+
+
+class PreparedProblem:
+    """A problem whose tests were checked once."""
+
+    def __init__(self, problem: Problem, *, time_scale: float = 1.0) -> None:
+        """Check and prepare it.
+
+        Args:
+            problem: what to judge by.
+            time_scale: how much longer than on the reference machine a program may take here.
+
+        Raises:
+            DataError: its tests or its checker cannot be used.
+        """
+        check_problem(problem)
+        self.problem = problem
+        self.tests = [self._prepare(number) for number in range(1, len(problem.tests) + 1)]
+        longest = max(len(test.output.encode("utf-8", "surrogatepass")) for test in problem.tests)
+        output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
+        self.limits = limits_for(problem.time_limit_seconds * time_scale, problem.memory_limit_mib, output_mib)
+
+    def _prepare(self, number: int) -> PreparedTest:
+        test = self.problem.tests[number - 1]
+        stdin = test.input.encode("utf-8", "surrogatepass")
+        if self.problem.fn_name is None:
+            return PreparedTest(stdin, test.output)
+        values.read_arguments(test.input, problem_id=self.problem.id, test=number)
+        return PreparedTest(stdin, values.read_expected(test.output, problem_id=self.problem.id, test=number))
+
+    def is_close(self, run: Run) -> bool:
+        """Whether a test ended by itself, a little beyond its CPU limit: a busy machine may have decided that."""
+        return not run.result.expired and run.result.cpu_us > self.limits.cpu_seconds * 1e6
+
+    def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
+        """Return why a test failed before its output is looked at, or None."""
+        return verdicts.find_failure(run, self.limits, self.problem.memory_limit_mib, self._out_of_memory())
+
+    def judge(self, run: Run, test: PreparedTest) -> TestResult:
+        """Judge what one test left behind."""
+        failure = self.find_failure(run)
+        if failure is not None:
+            return verdicts.failed(run, failure)
+        if self.problem.fn_name is None:
+            return verdicts.judge_output(run, str(test.expected), self.problem.checker)
+        return verdicts.judge_value(run, test.expected, self.problem.checker)
+
+    def _out_of_memory(self) -> str:
+        return find_language(self.problem.language).out_of_memory
+
+
+def check_problem(problem: Problem) -> None:
+    """Refuse a problem that no program could be judged by, before any is.
+
+    Raises:
+        DataError: an unknown language, a call that is not JSON, or a checker that does not fit; which and why.
+    """
+    language = find_language(problem.language)
+    checker = problem.checker
+    if checker.type == "program":
+        find_language(checker.language)
+    values.check_calls(problem)
+    if problem.fn_name is not None and language.is_built:
+        raise DataError(f"problem {problem.id} calls a function in {language.name}; only Python programs can be called")
+    if problem.fn_name is not None and checker.type == "program":
+        raise DataError(
+            f"problem {problem.id} calls a function and has a checker program; such a checker reads stdout: "
+            'use {"type": "unordered"} or {"type": "float"}, or a problem that prints'
+        )
