@@ -101,3 +101,20 @@ def test_numpy_programs_run_where_numpy_is_installed(judge_one: Judge) -> None:
     verdict = run(judge_one, code, make_problem(("1 2", "3"), ("5 6", "11")))
     assert verdict.is_accepted, verdict.detail
     assert max(test.cpu_seconds for test in verdict.tests) < 0.05
+
+
+def test_a_larger_stack_may_be_asked_for(judge_one: Judge) -> None:
+    code = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+sys.setrecursionlimit(10 ** 6)
+def depth(n): return 0 if n == 0 else 1 + depth(n - 1)
+print(depth(50000))
+"""
+    assert run(judge_one, code, make_problem(("", "50000"))).is_accepted
+
+
+def test_a_program_without_another_process_or_thread_ends_in_that_limit(judge_one: Judge) -> None:
+    threads = "import threading, time\nfor _ in range(999): threading.Thread(target=time.sleep, args=(1,)).start()"
+    for code in (threads, "import os\nos.fork()"):
+        assert run(judge_one, code, make_problem(ONE_TEST)).outcome is Outcome.PROCESS_LIMIT

@@ -43,6 +43,7 @@ _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)  # TCGETS WINSZ FIONR
 _FCNTLS_REFUSED = (8, 10, 15, 1024, 1026)  # SETOWN SETSIG SETOWN_EX SETLEASE NOTIFY: signals to other processes
 _PRCTLS = (3, 15, 16, 0x53564D41)  # GET_DUMPABLE SET_NAME GET_NAME SET_VMA
 _PRCTLS_OF_ZYGOTE = (1, 22)  # SET_PDEATHSIG SET_SECCOMP
+_RLIMIT_STACK = 3
 _OPEN_TO_WRITE = 0o3 | 0o100 | 0o1000 | 0o20000000  # WRONLY RDWR, CREAT, TRUNC, TMPFILE
 
 
@@ -141,6 +142,9 @@ def per_test(only_pid: int | None = None, *, is_binary: bool = False) -> bytes:
     for name in ("fork", "vfork"):
         program.rule(name, _error(errno.EAGAIN))
     program.rule("pidfd_open", _error(errno.EPERM))
+    # Limits may be read, not set: see `LimitSetter`.
+    program.rule("setrlimit", _error(errno.EPERM))
+    program.detailed_rule("prlimit64", _read_limits)
     if not is_binary:
         program.rule("execveat", _error(errno.EACCES))
     program.detailed_rule("clone", lambda p: _clone(p, may_fork=False))
@@ -160,6 +164,24 @@ def _clone(program: _Program, may_fork: bool) -> None:
     program.add(_IF_ANY_BIT, _CLONE_THREAD, 0, 1)
     program.add(_RETURN, _ALLOW)
     program.add(_RETURN, _ALLOW if may_fork else _error(errno.EAGAIN))
+
+
+def _read_limits(program: _Program) -> None:
+    """Allow prlimit64 only without new limits: both halves of that pointer are null.
+
+    A new stack size is answered as if it had been set, because deep recursion is often begun with that call; the
+    stack has room for it already.
+    """
+    which, new_limits = _argument(1), _argument(2)
+    program.add(_LOAD, new_limits)
+    program.add(_IF_EQUAL, 0, 0, 3)
+    program.add(_LOAD, new_limits + 4)
+    program.add(_IF_EQUAL, 0, 0, 1)
+    program.add(_RETURN, _ALLOW)
+    program.add(_LOAD, which)
+    program.add(_IF_EQUAL, _RLIMIT_STACK, 0, 1)
+    program.add(_RETURN, _error(0))
+    program.add(_RETURN, _error(errno.EPERM))
 
 
 def _open(program: _Program, flags: int, can_open_to_write: bool) -> None:

@@ -47,7 +47,11 @@ class ForkServer:
             self._setup = setup.isolate(config, self._control)
             self._prelude = functions.build_prelude()
             base_bytes, self._base_kib = setup.finish(self._setup, config)
-            self._limits = LimitSetter(base_bytes, owns_uid=self._setup.owns_uid)
+            self._limits = LimitSetter(
+                base_bytes,
+                owns_uid=self._setup.owns_uid,
+                is_raising_filtered=self._setup.has(layers.SECCOMP) and not config["builds"],
+            )
             self._builds = bool(config["builds"])
         except Exception as error:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
@@ -69,6 +73,8 @@ class ForkServer:
             if problem:
                 self._control.send(FAILED + problem.encode()[:2000])
                 os._exit(1)
+            if self._setup.has(layers.RESOURCE_LIMITS):
+                self._limits.lend(request)
             pid = os.fork()
             if pid == 0:
                 return Test(request, source, cache, standard, wire)
@@ -77,6 +83,7 @@ class ForkServer:
             result = wait_with_limits(pid, request, self._control.fileno(), inherited_kib)
             self._clear_namespace()
             if self._builds and request.command:
+                self._limits.lift()
                 _copy(BUILT_FILE, wire)
             for number in descriptors:
                 os.close(number)
@@ -86,7 +93,10 @@ class ForkServer:
 
     def _lay_out(self, names: Sequence[str], descriptors: Sequence[int]) -> str:
         """Put files into the scratch folder; return what went wrong."""
-        if names and not self._setup.scratch:
+        if not names:
+            return ""
+        self._limits.lift()
+        if not self._setup.scratch:
             return "files for a test need the mount namespace"
         contents = iter(descriptors)
         try:
