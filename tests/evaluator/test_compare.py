@@ -10,7 +10,7 @@ from microcoder.evaluator import compare_output, compare_value
 from microcoder.types import Checker
 
 DEFAULT, TOKENS, EXACT = Checker(), Checker(type="tokens"), Checker(type="exact")
-FLOAT = Checker(type="float")
+FLOAT, UNORDERED = Checker(type="float"), Checker(type="unordered")
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,8 @@ FLOAT = Checker(type="float")
         ("1\r\n2\r\n", "1\n2\n", "lines"),
         ("\ufeff3\n", "3\n", "lines"),
         ("  3\n", "3\n", "tokens"),
+        ("\n\n3\n", "3\n", "lines"),
+        ("1\r2\r", "1\n2\n", "lines"),
         ("1 2\n3\n", "1\n2\n3\n", "tokens"),
         ("0.333333333\n", "0.3333333333\n", "numeric"),
         ("x = 2.5000001", "x = 2.5", "numeric"),
@@ -29,16 +31,30 @@ FLOAT = Checker(type="float")
         ("1000000.5", "1000000.0", "numeric"),
         ("1", "1.0", "numeric"),
         ("3.0", "3", "numeric"),
+        ("3.", "3", "numeric"),
+        ("-0", "0", "numeric"),
+        ("123456789012345678901234567890.0", "123456789012345678901234567890", "numeric"),
+        ("1e-07", "0.0000001", "numeric"),
+        ("-nan Infinity", "nan inf", "numeric"),
         ("-0.0", "0.0", "numeric"),
         ("NaN inf", "nan INF", "numeric"),
-        ("[1,2]", "[1, 2]", "literal"),
-        ("['a', \"b\"]", '["a","b"]', "literal"),
-        ("{'a': True, 'b': None}", '{"a": true, "b": null}', "literal"),
-        ("(1,2)\n[ 3 ]", "(1, 2)\n[3]", "literal"),
-        ("[0.1000000001]", "[0.1]", "literal"),
-        ("True", "true", "literal"),
-        ("1\nFalse\n", "1\nfalse\n", "literal"),
-        (r"['it\'s']", '["it\'s"]', "literal"),
+        ("[1,2]", "[1, 2]", "value"),
+        ("['a', \"b\"]", '["a","b"]', "value"),
+        ("{'a': True, 'b': None}", '{"a": true, "b": null}', "value"),
+        ("{'b': None, 'a': (1, 2.0)}", '{"a": [1, 2], "b": null}', "value"),
+        ("{2, 1, 2}", "{1, 2}", "value"),
+        ("(1, 2)", "[1, 2]", "value"),
+        ("[[1, 2],\n [3, 4]]", "[[1,2],[3,4]]", "value"),
+        ("[1, 2,]", "[1, 2]", "value"),
+        ("'ab'", '"ab"', "value"),
+        ("ab", '"ab"', "value"),
+        ("(1,2)\n[ 3 ]", "(1, 2)\n[3]", "value_lines"),
+        ("2\n[3,4]\nyes", "2\n[3, 4]\nYES", "value_lines"),
+        ("[0.1000000001]", "[0.1]", "value"),
+        ("True", "true", "words"),
+        ("1\nFalse\n", "1\nfalse\n", "words"),
+        ("Yes 3.0\nNO", "YES 3\nno", "words"),
+        (r"['it\'s']", '["it\'s"]', "value"),
     ],
 )
 def test_default_accepts(output: str, expected: str, method: str) -> None:
@@ -59,7 +75,17 @@ def test_default_accepts(output: str, expected: str, method: str) -> None:
         ("1\n2\n3", "1\n2"),
         ("debug\n3", "3"),
         ("Answer: 3", "3"),
-        ("yes", "YES"),
+        ("Cat", "CAT"),
+        ("y", "yes"),
+        ("a\u00a0b", "a b"),
+        ("'ab'", "ab"),
+        ("[1] [2]", "[[1], [2]]"),
+        ("1 2", "[1, 2]"),
+        ("[1, 2]", "1 2"),
+        ("{1, 2}", "[1, 2]"),
+        ("{1: 2}", "{1, 2}"),
+        ("{1: 2, 3: 5}", "{1: 2, 3: 4}"),
+        ("[1, 1]", "{1}"),
         ("cat", "dog"),
         ("0.3334", "0.3333"),
         ("0.33", "0.333333"),
@@ -72,15 +98,12 @@ def test_default_accepts(output: str, expected: str, method: str) -> None:
         ("inf", "1e400"),
         ("nan", "1.0"),
         ("[2, 1]", "[1, 2]"),
-        ("{2, 1}", "{1, 2}"),
-        ("(1, 2)", "[1, 2]"),
         ("[True]", "[1]"),
         ("['1']", "[1]"),
         ("[1, 2, 2]", "[1, 2]"),
         ("[1 2]", "[1, 2]"),
         ("['a b']", "['ab']"),
         ("true", "1"),
-        ("TRUE", "true"),
         ("null", "None"),
         ("true story", "True story"),
         ("\u0663", "3"),
@@ -132,6 +155,17 @@ def test_detail_names_the_first_difference(output: str, expected: str, detail: s
         (Checker(type="float", tolerance=0.01), "1.005", "1", True),
         (Checker(type="float", tolerance=0.01), "1.02", "1", False),
         (Checker(type="float", tolerance=0.01), "1005", "1000", True),
+        (Checker(type="float", absolute=0.01), "1005", "1000", False),
+        (Checker(type="float", relative=0.01), "1005", "1000", True),
+        (Checker(type="float", case_sensitive=False), "YES 1.0000001", "yes 1", True),
+        (Checker(type="tokens", case_sensitive=False), "Cat", "CAT", True),
+        (UNORDERED, "b 2\na 1", "a 1\nb 2\n", True),
+        (UNORDERED, "2 b\na 1", "a 1\nb 2\n", False),
+        (UNORDERED, "a\na\nb", "a\nb\nb", False),
+        (UNORDERED, "2.0\n1", "1\n2", True),
+        (Checker(type="unordered", by="tokens"), "3 1\n2", "1 2 3", True),
+        (Checker(type="unordered", by="tokens"), "3 1 1", "1 3 3", False),
+        (Checker(type="unordered", case_sensitive=False), "B\na", "A\nb", True),
     ],
 )
 def test_named_checkers(checker: Checker, output: str, expected: str, accepted: bool) -> None:
@@ -141,12 +175,12 @@ def test_named_checkers(checker: Checker, output: str, expected: str, accepted: 
     assert bool(comparison.detail) is not accepted
 
 
-@given(st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT]))
+@given(st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT, UNORDERED]))
 def test_any_output_equals_itself(output: str, checker: Checker) -> None:
     assert compare_output(output, output, checker).accepted
 
 
-@given(st.text(), st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT]))
+@given(st.text(), st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT, UNORDERED]))
 def test_detail_is_one_short_printable_line_or_nothing(output: str, expected: str, checker: Checker) -> None:
     comparison = compare_output(output, expected, checker)
     assert bool(comparison.detail) is not comparison.accepted
@@ -209,3 +243,50 @@ def test_values_are_equal_only_where_python_or_the_tolerance_says_so(value: obje
         assert compare_value(value, expected).accepted
     elif "." not in repr(expected) and "e" not in repr(expected) and "inf" not in repr(expected):
         assert not compare_value(value, expected).accepted
+
+
+@pytest.mark.parametrize(
+    ("checker", "value", "expected", "accepted"),
+    [
+        (UNORDERED, [[3, 4], (1, 2)], [[1, 2], [3, 4]], True),
+        (UNORDERED, [[2, 1]], [[1, 2]], False),
+        (UNORDERED, [1, 1, 2], [1, 2, 2], False),
+        (UNORDERED, {"set": [2, 1]}, [1, 2], True),
+        (UNORDERED, 3, [3], False),
+        (FLOAT, 1.00001, 1.0, False),
+        (Checker(type="float", absolute=0.1), 1.05, 1.0, True),
+        (DEFAULT, 1.000001, 1.0, True),
+        (EXACT, 1, 1.0, False),
+        (EXACT, True, 1, False),
+        (EXACT, [1, "a"], [1, "a"], True),
+    ],
+)
+def test_checkers_of_values(checker: Checker, value: object, expected: object, accepted: bool) -> None:
+    assert compare_value(value, expected, checker).accepted is accepted
+
+
+@given(st.text("[](){},:'\"1a. \n\\"), st.text("[](){},:'\"1a. \n\\"))
+def test_nearly_literals_never_crash_and_equal_what_they_are(output: str, expected: str) -> None:
+    compare_output(output, expected, DEFAULT)
+    assert compare_output(expected, expected, DEFAULT).accepted
+
+
+@given(st.lists(st.integers(0, 5)), st.lists(st.integers(0, 5)))
+def test_unordered_means_equal_as_often(output: list[int], expected: list[int]) -> None:
+    comparison = compare_output("\n".join(map(str, output)), "\n".join(map(str, expected)), UNORDERED)
+    assert comparison.accepted is (sorted(output) == sorted(expected))
+    assert compare_value(output, expected, UNORDERED).accepted is (sorted(output) == sorted(expected))
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("[" * 200_000 + "]" * 200_000, "[" * 200_000 + " " + "]" * 200_000),
+        ("[" + "9" * 300_000 + "]", "[ " + "8" * 300_000 + "]"),
+        ("1e999999999", "1.0"),
+        ("[" + "1," * 300_000 + "]", "[" + "1, " * 300_000 + "2]"),
+        ("'" + "\\" * 300_001, "'" + "\\" * 300_000 + "'"),
+    ],
+)
+def test_huge_outputs_are_refused_in_time(output: str, expected: str) -> None:
+    assert not compare_output(output, expected, DEFAULT).accepted

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
+from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
 
 from microcoder.errors import DataError
-from microcoder.types import Problem
+from microcoder.types import Checker, Problem
 
 TOLERANCE = 1e-5
 """LeetCode's: absolute or relative, only where the expected number is real."""
@@ -126,18 +128,55 @@ def read_expected(text: str, *, problem_id: str, test: int) -> object:
         ) from None
 
 
-def find_difference(value: object, expected: object, path: str = "value") -> str:
+@dataclass(frozen=True, slots=True)
+class ValueRules:
+    """How returned values are compared."""
+
+    absolute: float = TOLERANCE
+    relative: float = TOLERANCE
+    """Only an expected real number has a tolerance."""
+    is_strict: bool = False
+    """An integer is no real number and no bool."""
+    is_unordered: bool = False
+    """The items of the outermost list may come in any order."""
+
+
+def tolerances_of(checker: Checker, default: float) -> tuple[float, float]:
+    """Return a checker's absolute and relative tolerance."""
+    if checker.absolute is not None or checker.relative is not None:
+        return checker.absolute or 0.0, checker.relative or 0.0
+    tolerance = checker.tolerance or default
+    return tolerance, tolerance
+
+
+def rules_for(checker: Checker) -> ValueRules:
+    """Return the rules that a checker means for values."""
+    match checker.type:
+        case "float":
+            return ValueRules(*tolerances_of(checker, TOLERANCE))
+        case "exact":
+            return ValueRules(0.0, 0.0, is_strict=True)
+        case "unordered":
+            return ValueRules(is_unordered=True)
+    return ValueRules()
+
+
+def find_difference(value: object, expected: object, rules: ValueRules, path: str = "value") -> str:
     """Return where a value first differs from the expected one, or an empty string where it does not.
 
     Lists and tuples are one kind; bools equal 0 and 1 as in Python; integers are exact, also against a real number;
     only an expected real number has a tolerance. JSON has string keys only, so an integer key equals its digits.
     """
+    if rules.is_unordered and path == "value" and isinstance(expected, list):
+        return _unordered_difference(value, expected)
     if isinstance(expected, list):
-        return _list_difference(value, expected, path)
+        return _list_difference(value, expected, rules, path)
     if isinstance(expected, dict):
-        return _dict_difference(value, expected, path)
-    if isinstance(expected, float) and isinstance(value, (int, float)):
-        is_equal = numbers_agree(value, expected, TOLERANCE)
+        return _dict_difference(value, expected, rules, path)
+    if rules.is_strict:
+        is_equal = type(value) is type(expected) and value == expected
+    elif isinstance(expected, float) and isinstance(value, (int, float)):
+        is_equal = numbers_agree(value, expected, rules.absolute, rules.relative)
     elif isinstance(expected, (int, float)):
         is_equal = isinstance(value, (int, float)) and value == expected
     else:
@@ -145,11 +184,40 @@ def find_difference(value: object, expected: object, path: str = "value") -> str
     return "" if is_equal else f"{path}: expected {show(expected)}, got {show(value)}"
 
 
-def _list_difference(value: object, expected: list[Any], path: str) -> str:
+def _unordered_difference(value: object, expected: list[Any]) -> str:
+    """Compare the items as often as they come, whatever their order; a returned set is as good as a list."""
+    items = value["set"] if isinstance(value, dict) else value
+    if not isinstance(items, (list, tuple)) or isinstance(items, Pairs):
+        return f"value: expected a list, got {show(value)}"
+    found, wanted = Counter(map(_key, items)), Counter(map(_key, expected))
+    if found == wanted:
+        return ""
+    missing, extra = next(iter(wanted - found), None), next(iter(found - wanted), None)
+    return f"value, in any order: missing {missing}, unexpected {extra}"
+
+
+def _key(value: object) -> str:
+    """Return a text that equal values share."""
+    if isinstance(value, Pairs):
+        return (
+            "{" + ",".join(sorted(f"{key if isinstance(key, str) else show(key)}:{_key(v)}" for key, v in value)) + "}"
+        )
+    if isinstance(value, dict):
+        return "{" + ",".join(sorted(f"{key}:{_key(item)}" for key, item in value.items())) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(_key, value)) + "]"
+    if isinstance(value, float) and value.is_integer():
+        return hex(int(value))
+    if isinstance(value, int):
+        return hex(value)
+    return repr(value)
+
+
+def _list_difference(value: object, expected: list[Any], rules: ValueRules, path: str) -> str:
     if not isinstance(value, (list, tuple)) or isinstance(value, Pairs):
         return f"{path}: expected a list, got {show(value)}"
     for index, (mine, theirs) in enumerate(zip(value, expected, strict=False)):
-        difference = find_difference(mine, theirs, f"{path}[{index}]")
+        difference = find_difference(mine, theirs, rules, f"{path}[{index}]")
         if difference:
             return difference
     if len(value) != len(expected):
@@ -157,25 +225,25 @@ def _list_difference(value: object, expected: list[Any], path: str) -> str:
     return ""
 
 
-def _dict_difference(value: object, expected: dict[str, Any], path: str) -> str:
+def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules, path: str) -> str:
     if not isinstance(value, Pairs):
         return f"{path}: expected a dict, got {show(value)}"
     found = {key if isinstance(key, str) else show(key): item for key, item in value}
     if found.keys() != expected.keys() or len(found) != len(value):
         return f"{path}: expected keys {show(list(expected))}, got {show(list(found))}"
     for key, theirs in expected.items():
-        difference = find_difference(found[key], theirs, f"{path}[{key!r}]")
+        difference = find_difference(found[key], theirs, rules, f"{path}[{key!r}]")
         if difference:
             return difference
     return ""
 
 
-def numbers_agree(value: float, expected: float, tolerance: float) -> bool:
+def numbers_agree(value: float, expected: float, absolute: float, relative: float) -> bool:
     """Whether two numbers agree absolutely or relatively; infinities and nan only with themselves."""
     if not math.isfinite(expected):
         return value == expected or (math.isnan(expected) and value != value)
     try:
-        return abs(float(value) - expected) <= tolerance * max(1.0, abs(expected))
+        return abs(float(value) - expected) <= max(absolute, relative * abs(expected))
     except OverflowError:
         return False
 

@@ -38,14 +38,15 @@ class LimitSetter:
         self._owns_uid = owns_uid
         self._is_raising_filtered = is_raising_filtered
         self._ceilings = {name: _hard_limit(name) for name in _RLIMITS}
-        self._in_force: Request | None = None
+        self._in_force: tuple[float, ...] | None = None
         self._cpu = (0, 0)
 
     def lend(self, request: Request) -> None:
         """Take a test's limits on, for the children to inherit; CPU time is counted for each process apart."""
-        if self._in_force is not None and request[:4] == self._in_force[:4]:
+        asked = (*request[:4], bool(request.command))
+        if asked == self._in_force:
             return
-        self._in_force = request
+        self._in_force = asked
         backstop = int(request.cpu_seconds) + 2
         self._cpu = (min(backstop, self._ceilings["CPU"]), min(backstop + 1, self._ceilings["CPU"]))
         for name, value in self._values(request).items():
@@ -69,7 +70,8 @@ class LimitSetter:
             "AS": self._base_bytes + request.memory_bytes,
             "FSIZE": request.file_bytes,
             "NOFILE": _MAX_DESCRIPTORS,
-            "STACK": _MAIN_STACK_BYTES,
+            # The room below a forked interpreter's stack is fixed; a binary's is laid out anew.
+            "STACK": max(_MAIN_STACK_BYTES, request.memory_bytes) if request.command else _MAIN_STACK_BYTES,
             **dict.fromkeys(("CORE", "MEMLOCK", "MSGQUEUE"), 0),
         }
         return {**values, "NPROC": _MAX_PROCESSES} if self._owns_uid else values
