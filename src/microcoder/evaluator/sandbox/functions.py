@@ -9,27 +9,32 @@ from __future__ import annotations
 import array
 import builtins
 import collections
+import collections.abc
 import contextlib
+import decimal
+import fractions
 import importlib
 import json
 import os
 import sys
-from types import CodeType
 from typing import Any
 
 from microcoder.evaluator.sandbox.protocol import WIRE_FD
-from microcoder.evaluator.sandbox.runner import guarded, new_main_module
+from microcoder.evaluator.sandbox.runner import Loaded, guarded, new_main_module
 
 MODULE_NAME = "solution"
 _EXACT_IN_JSON = 1 << 53
 _MAX_DEPTH = 200
+_RECURSION_LIMIT = 50_000
+"""Such problems expect recursion as deep as their input, and their programs do not set the limit."""
 
 _MODULE_NAMES = (
     "array bisect collections copy datetime decimal fractions functools heapq io itertools json math operator os "
     "random re statistics string sys time typing"
 )
 _STARRED_NAMES = (
-    "typing string re datetime collections heapq bisect copy math random statistics itertools functools operator"
+    "typing string re datetime collections heapq bisect copy math random statistics itertools functools operator "
+    "io sys json"
 )
 """Modules whose public names a LeetCode program may use without importing them; later ones win."""
 
@@ -40,7 +45,9 @@ _SEQUENCES = (
     array.array,
     type({}.keys()),
     type({}.values()),
+    type({}.items()),
 )
+_NOT_LISTS = (bytes, bytearray, memoryview)
 
 Encoded = bool | int | str | list[Any] | dict[str, Any] | None
 
@@ -56,14 +63,18 @@ def build_prelude() -> dict[str, Any]:
         public = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
         names.update({name: getattr(loaded, name) for name in public})
     names.update({module: importlib.import_module(module) for module in _MODULE_NAMES.split()})
+    with contextlib.suppress(ImportError):
+        sorted_ones = importlib.import_module("sortedcontainers")
+        names.update({name: getattr(sorted_ones, name) for name in ("SortedList", "SortedDict", "SortedSet")})
     return {**names, **vars(builtins)}
 
 
-def run_function(code: CodeType, fn_name: str, prelude: dict[str, Any]) -> int:
+def run_function(program: Loaded, fn_name: str, prelude: dict[str, Any]) -> int:
     """Define the program, call its function with stdin's arguments, write the result to the wire."""
     arguments = _read_arguments()
     namespace = new_main_module(MODULE_NAME, prelude)
-    status = guarded(_call, code, namespace, fn_name, arguments)
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    status = guarded(_call, program, namespace, fn_name, arguments)
     with contextlib.suppress(BaseException):
         sys.stderr.flush()
     return status
@@ -79,8 +90,8 @@ def _read_arguments() -> list[Any]:
     return arguments
 
 
-def _call(code: CodeType, namespace: dict[str, Any], fn_name: str, arguments: list[Any]) -> None:
-    exec(code, namespace)
+def _call(program: Loaded, namespace: dict[str, Any], fn_name: str, arguments: list[Any]) -> None:
+    exec(program.code, namespace)
     solution = namespace.get("Solution")
     if solution is not None and hasattr(solution, fn_name):
         function = getattr(solution(), fn_name)
@@ -126,7 +137,24 @@ def encode(value: Any, depth: int = 0) -> Encoded:
     if issubclass(kind, (set, frozenset)):
         base = set if issubclass(kind, set) else frozenset
         return {"set": [encode(item, depth + 1) for item in base.__iter__(value)]}
+    if issubclass(kind, (decimal.Decimal, fractions.Fraction)):
+        return _encode_rational(value, decimal.Decimal if issubclass(kind, decimal.Decimal) else fractions.Fraction)
     numpy = sys.modules.get("numpy")
-    if numpy is not None and issubclass(kind, (numpy.ndarray, numpy.generic)):
-        return encode(value.tolist(), depth + 1)
+    if numpy is not None and issubclass(kind, numpy.ndarray):
+        return encode(numpy.ndarray.tolist(value), depth + 1)
+    if numpy is not None and issubclass(kind, numpy.floating):
+        return {"float": float.hex(float(value))}
+    if numpy is not None and issubclass(kind, numpy.generic):
+        return encode(value.item(), depth + 1)
+    if issubclass(kind, collections.abc.Sequence) and not issubclass(kind, _NOT_LISTS):
+        return [encode(item, depth + 1) for item in value]
     raise TypeError(f"the returned value is of type {kind.__name__}, which cannot be compared")
+
+
+def _encode_rational(value: Any, base: type) -> Encoded:
+    """An integer stays exact, anything else is a real number as JSON has them."""
+    try:
+        numerator, denominator = base.as_integer_ratio(value)
+    except (OverflowError, ValueError):
+        return {"float": float.hex(float(value))}
+    return encode(numerator) if denominator == 1 else {"float": float.hex(numerator / denominator)}

@@ -6,37 +6,62 @@ import _io
 import _signal  # pyrefly: ignore[missing-import] - the wrappers in `signal` touch 36 more pages
 import atexit
 import contextlib
+import gc
 import marshal
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
-from typing import Any
+from typing import NamedTuple
 
 from microcoder.evaluator.sandbox.protocol import COMPILED, REJECTED
 
 FILE_NAME = "main.py"
 _FLUSH_FAILED = 120
 
+_NAMES_ITSELF = re.compile(rb"__file__|argv|inspect|traceback|linecache|doctest")
+_NEEDS_TEARDOWN = re.compile(rb"__del__|open|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
+_BUFFERED = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 
-def load_code(source: int, cache: int) -> CodeType:
-    """Return the program's bytecode: compiled by the first test, loaded by the later ones.
+
+class Loaded(NamedTuple):
+    """A program that is ready to run."""
+
+    code: CodeType
+    needs_teardown: bool
+    """Its source names something that acts when it is thrown away: a buffered file, `__del__`, a generator's
+    `finally`. Throwing everything away costs what the program's data costs, so other programs are spared it."""
+
+
+def load_code(source: int, cache: int) -> Loaded:
+    """Return the program: compiled by the first test, its bytecode loaded by the later ones.
 
     A source that does not compile leaves its message in the cache and ends the process; nothing of the program
     has run by then, so the cache cannot be forged.
     """
-    if os.pread(cache, 1, 0) == COMPILED:
-        return marshal.loads(os.pread(cache, os.fstat(cache).st_size, 1))
     text = os.pread(source, os.fstat(source).st_size, 0)
+    if _NAMES_ITSELF.search(text):
+        _write_source(text)
+    needs_teardown = bool(_NEEDS_TEARDOWN.search(text))
+    if os.pread(cache, 1, 0) == COMPILED:
+        return Loaded(marshal.loads(os.pread(cache, os.fstat(cache).st_size, 1)), needs_teardown)
     try:
-        code = compile(text, FILE_NAME, "exec", dont_inherit=True)
+        # As text: programs are text here, so a coding cookie names an encoding that is gone.
+        code = compile(text.decode("utf-8-sig"), FILE_NAME, "exec", dont_inherit=True)
     except BaseException as error:
         _store(cache, REJECTED, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:2000])
         os._exit(1)
     with contextlib.suppress(OSError, ValueError):
         _store(cache, COMPILED, marshal.dumps(code))
-    return code
+    return Loaded(code, needs_teardown)
+
+
+def _write_source(text: bytes) -> None:
+    """Let a program that asks for its own file find it, where there is a folder to write in."""
+    with contextlib.suppress(OSError), open(FILE_NAME, "xb") as file:
+        file.write(text)
 
 
 def _store(cache: int, state: bytes, body: bytes) -> None:
@@ -52,22 +77,23 @@ def restore_signals() -> None:
     _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
 
 
-def new_main_module(name: str, builtins: object) -> dict[str, Any]:
+def new_main_module(name: str, builtins: object) -> dict[str, object]:
     """Return the namespace of a fresh main module."""
     module = ModuleType(name)
     sys.modules[name] = module
     sys.argv = [FILE_NAME]
     namespace = module.__dict__
-    namespace.update(__builtins__=builtins, __file__=FILE_NAME)
+    namespace.update(__annotations__={}, __builtins__=builtins, __file__=FILE_NAME, __cached__=None)
     return namespace
 
 
-def run_program(code: CodeType, arguments: Sequence[str] = ()) -> int:
+def run_program(program: Loaded, arguments: Sequence[str] = ()) -> int:
     """Run a program as `__main__` and return the exit code the interpreter would end with."""
     namespace = new_main_module("__main__", sys.modules["builtins"])
     sys.argv += arguments
-    status = guarded(exec, code, namespace)
-    return finish(status, namespace)
+    status = guarded(exec, program.code, namespace)
+    del namespace
+    return finish(status, needs_teardown=program.needs_teardown)
 
 
 def guarded(function: Callable[..., object], *arguments: object) -> int:
@@ -77,58 +103,79 @@ def guarded(function: Callable[..., object], *arguments: object) -> int:
     except SystemExit as error:
         return _exit_code(error.code)
     except BaseException as error:
-        program_frames = error.__traceback__ and error.__traceback__.tb_next
-        with contextlib.suppress(BaseException):
-            sys.excepthook(type(error), error, program_frames)
-        return 1
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        return _report(error)
     return 0
+
+
+def _report(error: BaseException) -> int:
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except SystemExit as ending:
+        return _exit_code(ending.code)
+    except BaseException:
+        with contextlib.suppress(BaseException):
+            sys.__excepthook__(type(error), error, error.__traceback__)
+    return 1
 
 
 def _exit_code(code: object) -> int:
     if code is None:
         return 0
-    if isinstance(code, int):
-        return code & 0xFF
+    if issubclass(type(code), int):
+        number = int.__add__(code, 0)  # pyrefly: ignore[bad-argument-type] - not what its class makes of it
+        return number & 0xFF if -(1 << 63) <= number < 1 << 63 else 0xFF
     with contextlib.suppress(BaseException):
         print(code, file=sys.stderr)
     return 1
 
 
-def finish(status: int, namespace: dict[str, Any]) -> int:
-    """Do what the interpreter does last: join threads, run exit functions, flush."""
-    try:
+def finish(status: int, *, needs_teardown: bool) -> int:
+    """Do what the interpreter does last: join threads, run exit functions, flush, throw away."""
+    with contextlib.suppress(BaseException):
         if len(threading._active) > 1 or threading._threading_atexits:  # pyrefly: ignore[missing-attribute]
             threading._shutdown()  # pyrefly: ignore[missing-attribute]
+    with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
-    except BaseException:
-        status = status or 1
-    for stream in _open_streams(namespace):
+    for name in ("stdout", "__stdout__", "stderr"):
         try:
-            stream.flush()
+            _flush(getattr(sys, name, None))
         except BaseException as error:
             status = status or _FLUSH_FAILED
             with contextlib.suppress(BaseException):
                 print(f"{type(error).__name__}: {error}", file=sys.stderr)
-    with contextlib.suppress(BaseException):
-        sys.stderr.flush()
+    if needs_teardown:
+        with contextlib.suppress(BaseException):
+            _throw_away_main()
     return status
 
 
-def _open_streams(namespace: dict[str, Any]) -> list[Any]:
-    """Return the streams that teardown would flush: the standard ones and those held by the program's globals."""
-    standard = dict.fromkeys((getattr(sys, "stdout", None), getattr(sys, "__stdout__", None)))
-    streams = [stream for stream in standard if stream is not None and not getattr(stream, "closed", False)]
-    for value in list(namespace.values()):
-        held = (value, *_attributes(value)) if type(value).__module__ == "__main__" else (value,)
-        streams += [s for s in held if isinstance(s, _io._IOBase) and not s.closed and s.writable()]
-    return streams
+def _flush(stream: object) -> None:
+    with contextlib.suppress(Exception):
+        if stream is None or stream.closed:  # pyrefly: ignore[missing-attribute]
+            return
+    stream.flush()  # pyrefly: ignore[missing-attribute]
 
 
-def _attributes(value: object) -> list[object]:
-    try:
-        return list(vars(value).values())
-    except TypeError:
-        return []
+def _flush_all(objects: list[object]) -> None:
+    for value in objects:
+        if type(value) in _BUFFERED:
+            with contextlib.suppress(Exception):
+                _flush(value)
+
+
+def _throw_away_main() -> None:
+    """Free the program's globals, so that what acts on being freed does.
+
+    Files are flushed first: in a reference cycle the order of being freed is luck, and a file may lose its text.
+    """
+    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    _flush_all(gc.get_objects())
+    sys.modules.pop("__main__", None)
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):
+            _flush(stream)
 
 
 def prepare_standard_library() -> None:
