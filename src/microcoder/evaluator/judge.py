@@ -6,11 +6,13 @@ calling process, so it may hold torch, threads and a GPU.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Self, cast
@@ -30,22 +32,38 @@ OnVerdict = Callable[[int, Verdict], None]
 """Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
 
 _JOIN_SECONDS = 10.0
-
-
-@dataclass(slots=True)
-class _Batch:
-    """One call of `judge`: where its verdicts go."""
-
-    verdicts: SimpleQueue[tuple[int, Verdict]] = field(default_factory=SimpleQueue)
-    is_cancelled: bool = False
+_CACHE_SIZE = 65_536
+_MAX_PREPARED = 4096
 
 
 @dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a judge has done so far."""
+
+    judged: int
+    """Programs that were run."""
+    from_cache: int
+    """Verdicts that an earlier, or a simultaneous, identical program had already."""
+    faults: int
+    """Programs that stayed unscored because the sandbox failed."""
+    reruns: int
+    """Tests that were run again alone, because they ended close to their time limit."""
+
+
+@dataclass(slots=True)
+class _Waiter:
+    """Somebody who wants a verdict."""
+
+    answer: Callable[[Verdict], None]
+    is_gone: Callable[[], bool]
+
+
+@dataclass(slots=True)
 class _Job:
-    number: int
+    key: Hashable
     program: Program
     problem: PreparedProblem
-    batch: _Batch
+    waiters: list[_Waiter]
 
 
 class Judge:
@@ -58,6 +76,7 @@ class Judge:
         stop: StopRule = "first_limit",
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
+        cache_size: int = _CACHE_SIZE,
     ) -> None:
         """Start the first sandbox, so that a machine without isolation is known before any program runs.
 
@@ -66,6 +85,7 @@ class Judge:
             stop: when a program's remaining tests are left out.
             unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.
+            cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
 
         Raises:
             ConfigError: an argument is wrong.
@@ -79,6 +99,13 @@ class Judge:
         self.stop: StopRule = stop
         self._is_closed = False
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._in_flight: dict[Hashable, _Job] = {}
+        self._cache: OrderedDict[Hashable, Verdict] = OrderedDict()
+        self._cache_size = cache_size
+        self._prepared: OrderedDict[Hashable, PreparedProblem] = OrderedDict()
+        self._seconds_of: dict[int, float] = {}
+        self._judged = self._from_cache = self._faults = 0
         self._first: SimpleQueue[Isolation | Exception] = SimpleQueue()
         gate, builds = Gate(), BuildCache()
         self._sessions = [Session(layers=layers, unsafe=unsafe, gate=gate, builds=builds) for _ in range(self.workers)]
@@ -99,37 +126,74 @@ class Judge:
     ) -> None:
         self.close()
 
+    @property
+    def statistics(self) -> Statistics:
+        """What was done so far."""
+        reruns = sum(session.reruns for session in self._sessions)
+        return Statistics(self._judged, self._from_cache, self._faults, reruns)
+
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
     ) -> list[Verdict]:
         """Judge each program against the problem at the same position; verdicts come back in that order.
 
-        Identical pairs are judged once. A program never raises; a fault of the sandbox is its verdict.
+        Identical pairs are judged once, also across calls. Programs of problems that took longest so far start first.
+        A program never raises; a fault of the sandbox is its verdict.
 
         Raises:
             DataError: the sequences differ in length, or a problem's tests cannot be read.
-            EvaluatorFault: there is no compiler for a problem's language.
+            EvaluatorFault: there is no compiler for a problem's language, or the judge is closed.
         """
-        if self._is_closed:
-            raise EvaluatorFault("this Judge is closed; make a new one")
-        batch = _Batch()
-        indices_of = self._submit(programs, problems, batch)
+        self._check_open()
+        if len(programs) != len(problems):
+            raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
+        prepared = [
+            self._prepare(program, problem, f"program {index}")
+            for index, (program, problem) in enumerate(zip(programs, problems, strict=True))
+        ]
+        ready: SimpleQueue[tuple[int, Verdict]] = SimpleQueue()
         results: list[Verdict | None] = [None] * len(programs)
-        waiting = set(indices_of)
+        is_over = threading.Event()
         try:
-            while waiting:
-                number, verdict = batch.verdicts.get()
-                waiting.discard(number)
-                for index in indices_of[number]:
-                    results[index] = verdict
-                    if on_verdict is not None:
-                        on_verdict(index, verdict)
+            for index in sorted(range(len(programs)), key=lambda index: -self._expected_seconds(prepared[index])):
+                waiter = _Waiter(lambda verdict, index=index: ready.put((index, verdict)), is_over.is_set)
+                self._enqueue(programs[index], prepared[index], waiter)
+            for _ in programs:
+                index, verdict = ready.get()
+                results[index] = verdict
+                if on_verdict is not None:
+                    on_verdict(index, verdict)
         finally:
-            batch.is_cancelled = True
+            is_over.set()
         return cast(list[Verdict], results)
 
+    def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
+        """Judge one program in the background; a cancelled future is not begun any more.
+
+        Raises:
+            DataError: the problem's tests cannot be read.
+            EvaluatorFault: there is no compiler for the problem's language, or the judge is closed.
+        """
+        future: Future[Verdict] = Future()
+
+        def answer(verdict: Verdict) -> None:
+            if future.set_running_or_notify_cancel():
+                future.set_result(verdict)
+
+        self._enqueue(program, self._prepare(program, problem, "the program"), _Waiter(answer, future.cancelled))
+        return future
+
+    async def judge_async(self, program: Program, problem: Problem) -> Verdict:
+        """Judge one program from a coroutine, as a rollout lands; as many at a time as there are workers.
+
+        Raises:
+            DataError: the problem's tests cannot be read.
+            EvaluatorFault: there is no compiler for the problem's language, or the judge is closed.
+        """
+        return await asyncio.wrap_future(self.submit(program, problem))
+
     def close(self) -> None:
-        """End all sandboxes at once; verdicts still being worked out are lost."""
+        """End all sandboxes at once; what is still being judged ends as a fault of the sandbox."""
         self._is_closed = True
         for session in self._sessions:
             session.interrupt()
@@ -137,32 +201,61 @@ class Judge:
             self._jobs.put(None)
         for thread in self._threads:
             thread.join(_JOIN_SECONDS)
+        with self._lock:
+            left, self._in_flight = list(self._in_flight.values()), {}
+        for job in left:
+            self._answer(job.waiters, _fault(job, "the judge was closed"))
 
-    def _submit(self, programs: Sequence[Program], problems: Sequence[Problem], batch: _Batch) -> dict[int, list[int]]:
-        """Queue every distinct pair; return the indices that each job answers."""
-        if len(programs) != len(problems):
-            raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
-        prepared = _prepare(problems)
-        for name in {problem.language for problem in problems}:
-            language = find_language(name)
-            if language.find_problem():
-                raise EvaluatorFault(language.find_problem())
-        jobs: dict[tuple[str | None, str, int], _Job] = {}
-        indices_of: dict[int, list[int]] = defaultdict(list)
-        for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
-            if find_language(program.language) is not find_language(problem.language):
-                raise DataError(
-                    f"program {index} is in {program.language!r}, problem {problem.id} wants {problem.language!r}"
-                )
-            chosen = prepared[id(problem)]
-            key = (program.code, program.reason if program.code is None else "", id(chosen))
-            job = jobs.setdefault(key, _Job(index, program, chosen, batch))
-            indices_of[job.number].append(index)
-        for job in jobs.values():
-            self._jobs.put(job)
-        while len(self._threads) < min(self.workers, len(jobs)):
-            self._start_thread()
-        return indices_of
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EvaluatorFault("this Judge is closed; make a new one")
+
+    def _prepare(self, program: Program, problem: Problem, what: str) -> PreparedProblem:
+        """Return a problem's prepared form; problems that are judged alike share one."""
+        self._check_open()
+        language = find_language(problem.language)
+        if find_language(program.language) is not language:
+            raise DataError(f"{what} is in {program.language!r}, problem {problem.id} wants {problem.language!r}")
+        if language.find_problem():
+            raise EvaluatorFault(language.find_problem())
+        limits = (problem.time_limit_seconds, problem.memory_limit_mib)
+        content = (problem.tests, problem.fn_name, language.name, limits, problem.checker)
+        with self._lock:
+            found = self._prepared.get(content)
+            if found is not None:
+                self._prepared.move_to_end(content)
+                return found
+        found = PreparedProblem(problem)
+        with self._lock:
+            found = self._prepared.setdefault(content, found)
+            while len(self._prepared) > _MAX_PREPARED:
+                self._prepared.popitem(last=False)
+        return found
+
+    def _expected_seconds(self, problem: PreparedProblem) -> float:
+        """Return how long programs of a problem took so far; unknown ones count as long."""
+        return self._seconds_of.get(id(problem), problem.limits.cpu_seconds)
+
+    def _enqueue(self, program: Program, problem: PreparedProblem, waiter: _Waiter) -> None:
+        """Have a program judged, unless its verdict is known or on its way."""
+        # The prepared problem itself is in the key, so that its identity cannot be another's later.
+        key = (program.code, program.reason if program.code is None else "", problem)
+        with self._lock:
+            known = self._cache.get(key)
+            job = self._in_flight.get(key)
+            if known is not None:
+                self._cache.move_to_end(key)
+            elif job is not None:
+                job.waiters.append(waiter)
+            else:
+                job = self._in_flight[key] = _Job(key, program, problem, [waiter])
+                self._jobs.put(job)
+                if len(self._threads) < min(self.workers, len(self._in_flight)):
+                    self._start_thread()
+                return
+            self._from_cache += 1
+        if known is not None:
+            waiter.answer(known)
 
     def _start_thread(self) -> None:
         number = len(self._threads)
@@ -178,30 +271,42 @@ class Judge:
             except Exception as error:
                 self._first.put(error)
         while (job := self._jobs.get()) is not None:
-            if job.batch.is_cancelled:
-                continue
+            with self._lock:
+                if all(waiter.is_gone() for waiter in job.waiters):
+                    self._in_flight.pop(job.key, None)
+                    continue
             try:
                 verdict = session.judge(job.program, job.problem, self.stop)
             except Exception as error:
-                result = verdicts.sandbox_fault(f"{type(error).__name__}: {error}")
-                verdict = Verdict(Outcome.SANDBOX_FAULT, (result,), len(job.problem.tests), result.detail)
-            job.batch.verdicts.put((job.number, verdict))
+                verdict = _fault(job, f"{type(error).__name__}: {error}")
+            self._finish(job, verdict)
         session.close()
 
+    def _finish(self, job: _Job, verdict: Verdict) -> None:
+        """Keep a verdict and tell everybody who waits for it."""
+        seconds = sum(test.wall_seconds for test in verdict.tests)
+        with self._lock:
+            self._judged += 1
+            self._faults += not verdict.is_scorable
+            before = self._seconds_of.get(id(job.problem), seconds)
+            self._seconds_of[id(job.problem)] = (before + seconds) / 2
+            if self._cache_size and verdict.is_scorable:
+                self._cache[job.key] = verdict
+                while len(self._cache) > self._cache_size:
+                    self._cache.popitem(last=False)
+            is_mine = self._in_flight.pop(job.key, None) is not None
+            waiters = list(job.waiters) if is_mine else []
+        self._answer(waiters, verdict)
 
-def _prepare(problems: Sequence[Problem]) -> dict[int, PreparedProblem]:
-    """Prepare every distinct problem once; problems that are judged alike share one preparation."""
-    prepared: dict[int, PreparedProblem] = {}
-    by_content: dict[tuple[object, ...], PreparedProblem] = {}
-    for problem in problems:
-        if id(problem) in prepared:
-            continue
-        limits = (problem.time_limit_seconds, problem.memory_limit_mib)
-        content = (problem.tests, problem.fn_name, problem.language, limits, problem.checker)
-        if content not in by_content:
-            by_content[content] = PreparedProblem(problem)
-        prepared[id(problem)] = by_content[content]
-    return prepared
+    @staticmethod
+    def _answer(waiters: Sequence[_Waiter], verdict: Verdict) -> None:
+        for waiter in waiters:
+            waiter.answer(verdict)
+
+
+def _fault(job: _Job, message: str) -> Verdict:
+    result = verdicts.sandbox_fault(message)
+    return Verdict(Outcome.SANDBOX_FAULT, (result,), len(job.problem.tests), result.detail)
 
 
 def judge(
