@@ -181,6 +181,8 @@ class Verdict:
     """Results of the tests that were run, in order; fewer than `tests_total` when judging stopped early."""
     tests_total: int
     detail: str = ""
+    isolation: str = ""
+    """How well the program was closed in: `full`, `degraded` or `unsafe`; empty where nothing was run."""
 
     @property
     def tests_passed(self) -> int:

@@ -68,7 +68,7 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "accepted",
         "accepted",
     ]
-    assert list(lines[0]) == ["id", "verdict", "tests_passed", "tests_total", "tests"]
+    assert list(lines[0]) == ["id", "verdict", "tests_passed", "tests_total", "tests", "isolation"]
     assert list(lines[0]["tests"][0]) == ["verdict", "cpu_seconds", "wall_seconds", "memory_mib", "method", "detail"]
     assert (lines[1]["tests_passed"], lines[1]["tests_total"], len(lines[1]["tests"])) == (1, 2, 2)
     assert lines[6]["tests"][0]["method"] == "float"
@@ -153,7 +153,12 @@ def test_verdicts_of_something_else_are_not_taken_over(tmp_path: Path) -> None:
 def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = write(tmp_path / "in.jsonl", submission("a"), submission("b")), tmp_path / "out.jsonl"
     fault = TestResult(Outcome.SANDBOX_FAULT, 0, 0, 0, "", "it ended")
-    origin = {"input": digest_input(source), "stop rule": "first_limit", "version": microcoder_version()}
+    origin = {
+        "input": digest_input(source),
+        "stop rule": "first_limit",
+        "time scale": "measured",
+        "version": microcoder_version(),
+    }
     with VerdictFile(out, origin=origin) as verdicts:
         verdicts.add("a", Verdict(Outcome.WRONG_ANSWER, (), 2))
         verdicts.add("b", Verdict(Outcome.SANDBOX_FAULT, (fault,), 2))

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import microcoder
 from microcoder.errors import DataError
-from microcoder.evaluator import Isolation, Judge, StopRule
+from microcoder.evaluator import Judge, StopRule
 from microcoder.evaluator.submissions import Submission, read_submissions
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
 from microcoder.types import Outcome, Verdict
@@ -32,6 +32,7 @@ def judge(
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     workers: int | None = None,
     stop: StopRule = "first_limit",
+    time_scale: float | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     overwrite: Annotated[bool, Parameter(negative="")] = False,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
@@ -50,6 +51,8 @@ def judge(
     stop
         When to leave out a program's remaining tests: after its first failure, after a test that hit a limit,
         or never.
+    time_scale
+        What CPU limits are multiplied by; by default measured, and never below 1 (`microcoder doctor` shows it).
     json
         Print a summary as one JSON object.
     overwrite
@@ -61,7 +64,12 @@ def judge(
     _check_writable(output)
     if output.exists() and output.samefile(input_path):
         raise DataError(f"{output} is the input file; choose another -o")
-    origin = {"input": digest_input(input_path), "stop rule": stop, "version": microcoder.__version__}
+    origin = {
+        "input": digest_input(input_path),
+        "stop rule": stop,
+        "time scale": "measured" if time_scale is None else f"{time_scale:g}",
+        "version": microcoder.__version__,
+    }
     verdicts = VerdictFile(output, origin=origin)
     if overwrite:
         verdicts.delete()
@@ -70,9 +78,9 @@ def judge(
         num_found = len(verdicts.done)
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
-            with Judge(workers=workers, stop=stop, unsafe=unsafe) as judging:
-                verdicts.note_isolation(judging.isolation.as_record())
-                _warn_about(judging.isolation)
+            with Judge(workers=workers, stop=stop, time_scale=time_scale, unsafe=unsafe) as judging:
+                verdicts.note_isolation({**judging.isolation.as_record(), "time_scale": judging.time_scale})
+                _announce(judging)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
         if todo or not output.exists():
@@ -100,10 +108,15 @@ def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *,
         judging.judge([submission.program for submission in todo], todo, on_verdict=keep)
 
 
-def _warn_about(isolation: Isolation) -> None:
-    if isolation.level != "full":
-        missing = ", ".join(f"{layer} ({reason})" for layer, reason in isolation.missing.items())
-        print(f"microcoder: sandbox is {isolation.level}; missing: {missing}", file=sys.stderr)
+def _announce(judging: Judge) -> None:
+    """Say on stderr how well programs are closed in, and how limits are stretched."""
+    text = f"sandbox is {judging.isolation.level}"
+    if judging.isolation.missing:
+        missing = (f"{layer} ({reason})" for layer, reason in judging.isolation.missing.items())
+        text += f"; missing: {', '.join(missing)}"
+    if judging.time_scale != 1:
+        text += f"; CPU limits are multiplied by {judging.time_scale:g}"
+    print(f"microcoder: {text}", file=sys.stderr)
 
 
 def _summarise(verdicts: VerdictFile, num_found: int, seconds: float) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -22,9 +21,9 @@ from microcoder.evaluator import verdicts
 from microcoder.evaluator.builds import BuildCache
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import find_language
-from microcoder.evaluator.preparation import PreparedProblem
+from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, VerdictCache
 from microcoder.evaluator.sandbox.layers import LAYERS
-from microcoder.evaluator.schedule import Gate
+from microcoder.evaluator.schedule import Gate, Room
 from microcoder.evaluator.session import STOP_RULES, Session, StopRule
 from microcoder.types import Outcome, Problem, Program, Verdict
 
@@ -32,8 +31,6 @@ OnVerdict = Callable[[int, Verdict], None]
 """Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
 
 _JOIN_SECONDS = 10.0
-_CACHE_SIZE = 65_536
-_MAX_PREPARED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,8 @@ class Statistics:
     """Verdicts that an earlier, or a simultaneous, identical program had already."""
     faults: int
     """Programs that stayed unscored because the sandbox failed."""
+    retries: int
+    """Tests that were run again because the sandbox failed."""
     reruns: int
     """Tests that were run again alone, because they ended close to their time limit."""
 
@@ -60,9 +59,9 @@ class _Waiter:
 
 @dataclass(slots=True)
 class _Job:
-    key: Hashable
+    key: Key
     program: Program
-    problem: PreparedProblem
+    problem: KnownProblem
     waiters: list[_Waiter]
 
 
@@ -74,18 +73,22 @@ class Judge:
         *,
         workers: int | None = None,
         stop: StopRule = "first_limit",
+        time_scale: float | None = None,
+        max_waiting: int = 1024,
+        cache_size: int = 16_384,
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
-        cache_size: int = _CACHE_SIZE,
     ) -> None:
         """Start the first sandbox, so that a machine without isolation is known before any program runs.
 
         Args:
             workers: programs judged at the same time; the number of usable processors where it is left out.
             stop: when a program's remaining tests are left out.
+            time_scale: what CPU limits are multiplied by; measured (see `calibration`) where it is left out.
+            max_waiting: programs that `submit` and `judge_async` take before they make their callers wait.
+            cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
             unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.
-            cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
 
         Raises:
             ConfigError: an argument is wrong.
@@ -95,18 +98,21 @@ class Judge:
             raise ConfigError(f"stop = {stop!r}; use one of {', '.join(STOP_RULES)}")
         if workers is not None and workers < 1:
             raise ConfigError(f"workers = {workers}; use 1 or more, or leave it out for one per processor")
+        if time_scale is not None and not 0.1 <= time_scale <= 100:
+            raise ConfigError(f"time_scale = {time_scale}; use 0.1 to 100, or leave it out to have it measured")
+        if max_waiting < 1 or cache_size < 0:
+            raise ConfigError(f"max_waiting = {max_waiting}, cache_size = {cache_size}; use at least 1 and 0")
         self.workers = workers or len(os.sched_getaffinity(0))
         self.stop: StopRule = stop
         self._is_closed = False
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._room = Room(max_waiting)
         self._lock = threading.Lock()
-        self._in_flight: dict[Hashable, _Job] = {}
-        self._cache: OrderedDict[Hashable, Verdict] = OrderedDict()
-        self._cache_size = cache_size
-        self._prepared: OrderedDict[Hashable, PreparedProblem] = OrderedDict()
-        self._seconds_of: dict[int, float] = {}
+        self._in_flight: dict[Key, _Job] = {}
+        self._cache = VerdictCache(cache_size)
         self._judged = self._from_cache = self._faults = 0
-        self._first: SimpleQueue[Isolation | Exception] = SimpleQueue()
+        self._given_scale = time_scale
+        self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         gate, builds = Gate(), BuildCache()
         self._sessions = [Session(layers=layers, unsafe=unsafe, gate=gate, builds=builds) for _ in range(self.workers)]
         self._threads: list[threading.Thread] = []
@@ -115,8 +121,9 @@ class Judge:
         if isinstance(answer, Exception):
             self.close()
             raise answer
-        self.isolation = answer
-        """The layers that hold around every program."""
+        self.isolation, self.time_scale = answer
+        """The layers that hold around every program, and what CPU limits are multiplied by."""
+        self._shelf = ProblemShelf(time_scale=self.time_scale)
 
     def __enter__(self) -> Self:
         return self
@@ -129,8 +136,8 @@ class Judge:
     @property
     def statistics(self) -> Statistics:
         """What was done so far."""
-        reruns = sum(session.reruns for session in self._sessions)
-        return Statistics(self._judged, self._from_cache, self._faults, reruns)
+        retries, reruns = (sum(getattr(s, name) for s in self._sessions) for name in ("retries", "reruns"))
+        return Statistics(self._judged, self._from_cache, self._faults, retries, reruns)
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
@@ -147,7 +154,7 @@ class Judge:
         self._check_open()
         if len(programs) != len(problems):
             raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
-        prepared = [
+        known = [
             self._prepare(program, problem, f"program {index}")
             for index, (program, problem) in enumerate(zip(programs, problems, strict=True))
         ]
@@ -155,9 +162,9 @@ class Judge:
         results: list[Verdict | None] = [None] * len(programs)
         is_over = threading.Event()
         try:
-            for index in sorted(range(len(programs)), key=lambda index: -self._expected_seconds(prepared[index])):
+            for index in sorted(range(len(programs)), key=lambda index: -known[index].expected_seconds):
                 waiter = _Waiter(lambda verdict, index=index: ready.put((index, verdict)), is_over.is_set)
-                self._enqueue(programs[index], prepared[index], waiter)
+                self._enqueue(programs[index], known[index], waiter)
             for _ in programs:
                 index, verdict = ready.get()
                 results[index] = verdict
@@ -170,27 +177,26 @@ class Judge:
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
         """Judge one program in the background; a cancelled future is not begun any more.
 
+        Waits while `max_waiting` programs are on their way.
+
         Raises:
             DataError: the problem's tests cannot be read.
             EvaluatorFault: there is no compiler for the problem's language, or the judge is closed.
         """
-        future: Future[Verdict] = Future()
-
-        def answer(verdict: Verdict) -> None:
-            if future.set_running_or_notify_cancel():
-                future.set_result(verdict)
-
-        self._enqueue(program, self._prepare(program, problem, "the program"), _Waiter(answer, future.cancelled))
-        return future
+        known = self._prepare(program, problem, "the program")
+        self._room.enter().result()
+        return self._enter(program, known)
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
-        """Judge one program from a coroutine, as a rollout lands; as many at a time as there are workers.
+        """Judge one program from a coroutine, as a rollout lands; waits its turn like `submit`.
 
         Raises:
             DataError: the problem's tests cannot be read.
             EvaluatorFault: there is no compiler for the problem's language, or the judge is closed.
         """
-        return await asyncio.wrap_future(self.submit(program, problem))
+        known = self._prepare(program, problem, "the program")
+        await self._room.enter_async()
+        return await asyncio.wrap_future(self._enter(program, known))
 
     def close(self) -> None:
         """End all sandboxes at once; what is still being judged ends as a fault of the sandbox."""
@@ -204,56 +210,53 @@ class Judge:
         with self._lock:
             left, self._in_flight = list(self._in_flight.values()), {}
         for job in left:
-            self._answer(job.waiters, _fault(job, "the judge was closed"))
+            _answer(job.waiters, _fault(job, "the judge was closed"))
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise EvaluatorFault("this Judge is closed; make a new one")
 
-    def _prepare(self, program: Program, problem: Problem, what: str) -> PreparedProblem:
-        """Return a problem's prepared form; problems that are judged alike share one."""
+    def _prepare(self, program: Program, problem: Problem, what: str) -> KnownProblem:
         self._check_open()
         language = find_language(problem.language)
         if find_language(program.language) is not language:
             raise DataError(f"{what} is in {program.language!r}, problem {problem.id} wants {problem.language!r}")
         if language.find_problem():
             raise EvaluatorFault(language.find_problem())
-        limits = (problem.time_limit_seconds, problem.memory_limit_mib)
-        content = (problem.tests, problem.fn_name, language.name, limits, problem.checker)
-        with self._lock:
-            found = self._prepared.get(content)
-            if found is not None:
-                self._prepared.move_to_end(content)
-                return found
-        found = PreparedProblem(problem)
-        with self._lock:
-            found = self._prepared.setdefault(content, found)
-            while len(self._prepared) > _MAX_PREPARED:
-                self._prepared.popitem(last=False)
-        return found
+        return self._shelf.prepare(problem)
 
-    def _expected_seconds(self, problem: PreparedProblem) -> float:
-        """Return how long programs of a problem took so far; unknown ones count as long."""
-        return self._seconds_of.get(id(problem), problem.limits.cpu_seconds)
+    def _enter(self, program: Program, problem: KnownProblem) -> Future[Verdict]:
+        """Have a program judged that was given a place."""
+        future: Future[Verdict] = Future()
 
-    def _enqueue(self, program: Program, problem: PreparedProblem, waiter: _Waiter) -> None:
+        def answer(verdict: Verdict) -> None:
+            if future.set_running_or_notify_cancel():
+                future.set_result(verdict)
+
+        future.add_done_callback(lambda _: self._room.leave())
+        try:
+            self._enqueue(program, problem, _Waiter(answer, future.cancelled))
+        except EvaluatorFault:
+            future.cancel()
+            raise
+        return future
+
+    def _enqueue(self, program: Program, problem: KnownProblem, waiter: _Waiter) -> None:
         """Have a program judged, unless its verdict is known or on its way."""
-        # The prepared problem itself is in the key, so that its identity cannot be another's later.
-        key = (program.code, program.reason if program.code is None else "", problem)
+        key = problem.key_of(program)
         with self._lock:
-            known = self._cache.get(key)
+            self._check_open()
+            known = self._cache.find(key)
             job = self._in_flight.get(key)
-            if known is not None:
-                self._cache.move_to_end(key)
-            elif job is not None:
-                job.waiters.append(waiter)
-            else:
+            if known is None and job is None:
                 job = self._in_flight[key] = _Job(key, program, problem, [waiter])
                 self._jobs.put(job)
                 if len(self._threads) < min(self.workers, len(self._in_flight)):
                     self._start_thread()
                 return
             self._from_cache += 1
+            if known is None and job is not None:
+                job.waiters.append(waiter)
         if known is not None:
             waiter.answer(known)
 
@@ -267,7 +270,7 @@ class Judge:
         session = self._sessions[number]
         if number == 0:
             try:
-                self._first.put(session.open())
+                self._first.put((session.open(), self._given_scale or session.measure_time_scale()))
             except Exception as error:
                 self._first.put(error)
         while (job := self._jobs.get()) is not None:
@@ -276,7 +279,7 @@ class Judge:
                     self._in_flight.pop(job.key, None)
                     continue
             try:
-                verdict = session.judge(job.program, job.problem, self.stop)
+                verdict = session.judge(job.program, job.problem.prepared, self.stop)
             except Exception as error:
                 verdict = _fault(job, f"{type(error).__name__}: {error}")
             self._finish(job, verdict)
@@ -284,29 +287,24 @@ class Judge:
 
     def _finish(self, job: _Job, verdict: Verdict) -> None:
         """Keep a verdict and tell everybody who waits for it."""
-        seconds = sum(test.wall_seconds for test in verdict.tests)
         with self._lock:
             self._judged += 1
             self._faults += not verdict.is_scorable
-            before = self._seconds_of.get(id(job.problem), seconds)
-            self._seconds_of[id(job.problem)] = (before + seconds) / 2
-            if self._cache_size and verdict.is_scorable:
-                self._cache[job.key] = verdict
-                while len(self._cache) > self._cache_size:
-                    self._cache.popitem(last=False)
-            is_mine = self._in_flight.pop(job.key, None) is not None
-            waiters = list(job.waiters) if is_mine else []
-        self._answer(waiters, verdict)
+            job.problem.note_seconds(sum(test.wall_seconds for test in verdict.tests))
+            self._cache.keep(job.key, verdict)
+            # Closing the judge may have answered them already.
+            waiters = job.waiters if self._in_flight.pop(job.key, None) else []
+        _answer(waiters, verdict)
 
-    @staticmethod
-    def _answer(waiters: Sequence[_Waiter], verdict: Verdict) -> None:
-        for waiter in waiters:
-            waiter.answer(verdict)
+
+def _answer(waiters: Sequence[_Waiter], verdict: Verdict) -> None:
+    for waiter in waiters:
+        waiter.answer(verdict)
 
 
 def _fault(job: _Job, message: str) -> Verdict:
     result = verdicts.sandbox_fault(message)
-    return Verdict(Outcome.SANDBOX_FAULT, (result,), len(job.problem.tests), result.detail)
+    return Verdict(Outcome.SANDBOX_FAULT, (result,), len(job.problem.prepared.tests), result.detail)
 
 
 def judge(

@@ -66,7 +66,7 @@ class PreparedProblem:
 
     def is_close(self, run: Run) -> bool:
         """Whether a test ended by itself, a little beyond its CPU limit: a busy machine may have decided that."""
-        return not run.result.expired and run.result.cpu_us > self.limits.cpu_seconds * 1e6
+        return not run.result.expired and run.cpu_seconds > self.limits.cpu_seconds
 
     def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
         """Return why a test failed before its output is looked at, or None."""

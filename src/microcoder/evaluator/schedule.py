@@ -1,10 +1,13 @@
-"""When programs run: many at a time, or one alone."""
+"""When programs run: many at a time, or one alone; and how many may wait."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 
 
 class Gate:
@@ -46,3 +49,43 @@ class Gate:
             with self._changed:
                 self._is_alone = False
                 self._changed.notify_all()
+
+
+class Room:
+    """A bounded number of places; whoever finds none waits, threads and coroutines alike, in turn."""
+
+    def __init__(self, size: int) -> None:
+        self._lock = threading.Lock()
+        self._free = size
+        self._waiting: deque[Future[None]] = deque()
+
+    def enter(self) -> Future[None]:
+        """Return a future that is done once a place was given."""
+        future: Future[None] = Future()
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                future.set_result(None)
+            else:
+                self._waiting.append(future)
+        return future
+
+    def leave(self) -> None:
+        """Give a place back."""
+        with self._lock:
+            while self._waiting:
+                future = self._waiting.popleft()
+                if future.set_running_or_notify_cancel():
+                    future.set_result(None)
+                    return
+            self._free += 1
+
+    async def enter_async(self) -> None:
+        """Wait for a place without blocking the event loop."""
+        future = self.enter()
+        try:
+            await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if not future.cancel():
+                self.leave()
+            raise

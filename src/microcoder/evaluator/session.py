@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 from microcoder.errors import EvaluatorFault
-from microcoder.evaluator import verdicts
+from microcoder.evaluator import calibration, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
 from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, CheckerFailed, checker_task, read_verdict
 from microcoder.evaluator.interpreter import current_interpreter
@@ -43,6 +43,7 @@ _NAMES_STDIN = "/dev/stdin"
 _GRACE = 1.1
 """A test is stopped this far beyond its CPU limit; one that ends in between is run again alone."""
 _MAX_FAILED_STARTS = 3
+_CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 
 _CHECKS, _BUILDS = "check", "build "
 _LARGE_SCRATCH_MIB = 256
@@ -71,8 +72,11 @@ class Session:
         self._failed_starts = 0
         self._start_failure = ""
         self._is_closed = False
+        self._level = ""
         self.reruns = 0
         """Tests that were run again alone because they ended close to their time limit."""
+        self.retries = 0
+        """Tests and builds that were run again because the sandbox died."""
 
     def open(self) -> Isolation:
         """Start the plain sandbox.
@@ -81,6 +85,19 @@ class Session:
             EvaluatorFault: it does not start, or does not hold.
         """
         return self._sandbox("").isolation
+
+    def measure_time_scale(self) -> float:
+        """Return what CPU limits are to be multiplied by on this machine, see `calibration`.
+
+        Raises:
+            EvaluatorFault: the sandbox does not start.
+            SandboxDied: it broke twice.
+        """
+        with contextlib.closing(LoadedProgram(calibration.PROGRAM)) as program:
+            limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
+            return calibration.measure_scale(
+                lambda: self._with_one_retry("", lambda sandbox: sandbox.run(program.task(b""), limits)).cpu_seconds
+            )
 
     def judge(self, program: Program, prepared: PreparedProblem, stop: StopRule) -> Verdict:
         """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
@@ -95,10 +112,10 @@ class Session:
                 if checker.type == "program":
                     checking, message = self._load(opened, find_language(checker.language), str(checker.code))
                     if checking is None:
-                        return _conclude([verdicts.sandbox_fault(f"the checker was not built: {message}")], total)
+                        return self._conclude([verdicts.sandbox_fault(f"the checker was not built: {message}")], total)
                 loaded, message = self._load(opened, find_language(program.language), program.code)
                 if loaded is None:
-                    return _conclude([verdicts.build_error(message)], total)
+                    return self._conclude([verdicts.build_error(message)], total)
                 names_stdin = _NAMES_STDIN in program.code
                 package = _package(program.code) if isinstance(loaded, LoadedProgram) else ""
                 for test in prepared.tests:
@@ -109,7 +126,15 @@ class Session:
                         break
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             results.append(verdicts.sandbox_fault(str(fault)))
-        return _conclude(results, total)
+        return self._conclude(results, total)
+
+    def _conclude(self, results: list[TestResult], total: int) -> Verdict:
+        """The first failing test decides."""
+        failed = next((n for n, result in enumerate(results) if result.verdict is not Outcome.ACCEPTED), None)
+        if failed is None:
+            return Verdict(Outcome.ACCEPTED, tuple(results), total, isolation=self._level)
+        detail = f"test {failed + 1}: {results[failed].detail}".rstrip(": ")
+        return Verdict(results[failed].verdict, tuple(results), total, detail, self._level)
 
     def interrupt(self) -> None:
         """End the sandboxes from another thread; what is being judged ends as a fault."""
@@ -153,7 +178,7 @@ class Session:
                 self.reruns += 1
                 with self._gate.alone():
                     again = self._run(package, task, prepared.limits)
-                run = min(run, again, key=lambda run: run.result.cpu_us)
+                run = min(run, again, key=lambda run: run.cpu_seconds)
             rejection = loaded.rejection()
             if rejection is not None:
                 return verdicts.compile_error(run, rejection)
@@ -192,6 +217,7 @@ class Session:
             if self._is_closed:
                 raise
             self._discard(kind)
+            self.retries += 1
             try:
                 return use(self._sandbox(kind))
             except SandboxDied:
@@ -224,6 +250,7 @@ class Session:
             sandbox = Sandbox(layers=self._layers, scratch_mib=_LARGE_SCRATCH_MIB)
         else:
             sandbox = Sandbox(preload=[kind] if kind else [], layers=self._layers)
+        self._level = sandbox.isolation.level
         try:
             sandbox.isolation.require(unsafe=self._unsafe)
         except EvaluatorFault:
@@ -247,11 +274,3 @@ def _stops_after(outcome: Outcome, stop: StopRule) -> bool:
     if stop == "first_failure":
         return outcome is not Outcome.ACCEPTED
     return stop == "first_limit" and outcome in _LIMITS
-
-
-def _conclude(results: list[TestResult], total: int) -> Verdict:
-    """The first failing test decides."""
-    for number, result in enumerate(results, 1):
-        if result.verdict is not Outcome.ACCEPTED:
-            return Verdict(result.verdict, tuple(results), total, f"test {number}: {result.detail}".rstrip(": "))
-    return Verdict(Outcome.ACCEPTED, tuple(results), total)

@@ -56,4 +56,5 @@ def verdict_record(name: str, verdict: Verdict) -> dict[str, Any]:
             }
             for test in verdict.tests
         ],
+        "isolation": verdict.isolation,
     }

@@ -96,6 +96,11 @@ class Run:
     wire: bytes | None
     """What a function-call program returned, encoded, or what was built; None for any other program."""
 
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads."""
+        return self.result.cpu_us / 1e6
+
 
 class LoadedProgram:
     """A program ready to be run: source and bytecode, or a binary, in anonymous memory."""

@@ -125,7 +125,7 @@ class VerdictFile:
 
     def _take(self, rows: Sequence[Row]) -> None:
         for row in rows:
-            if "isolation" in row:
+            if "verdict" not in row:
                 self.isolation = row["isolation"]
             elif row["verdict"] != Outcome.SANDBOX_FAULT:
                 self.done[row["id"]] = row

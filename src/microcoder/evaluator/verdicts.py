@@ -74,11 +74,11 @@ def find_failure(
     )
     if memory_mib > memory_limit_mib or is_out_of_memory or is_killed_when_full:
         return Outcome.MEMORY_LIMIT, f"{memory_mib:.0f} MiB of {memory_limit_mib} MiB"
-    is_late = result.cpu_us > limits.cpu_seconds * 1e6
+    is_late = run.cpu_seconds > limits.cpu_seconds
     if is_late or result.expired == CPU_EXPIRED or result.signal == signal.SIGXCPU:
-        return Outcome.TIME_LIMIT, f"cpu {result.cpu_us / 1e6:.2f} s of {limits.cpu_seconds:g} s"
+        return Outcome.TIME_LIMIT, f"cpu {run.cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
     if result.expired == WALL_EXPIRED:
-        return Outcome.TIME_LIMIT, f"wall {result.wall_us / 1e6:.2f} s, cpu {result.cpu_us / 1e6:.2f} s"
+        return Outcome.TIME_LIMIT, f"wall {result.wall_us / 1e6:.2f} s, cpu {run.cpu_seconds:.2f} s"
     if result.signal:
         return Outcome.RUNTIME_ERROR, f"killed by {_signal_name(result.signal)}"
     if result.exit_code and _NO_MORE_PROCESSES.search(last_line):
@@ -117,7 +117,7 @@ def compared(run: Run, comparison: Comparison) -> TestResult:
 def _result(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestResult:
     return TestResult(
         verdict=outcome,
-        cpu_seconds=run.result.cpu_us / 1e6,
+        cpu_seconds=run.cpu_seconds,
         wall_seconds=run.result.wall_us / 1e6,
         memory_mib=round(run.result.memory_kib / 1024, 3),
         method=method,

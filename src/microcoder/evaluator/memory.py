@@ -1,0 +1,96 @@
+"""What a judge remembers between programs: prepared problems, and verdicts by program and problem."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from microcoder.evaluator.languages import find_language
+from microcoder.evaluator.preparation import PreparedProblem
+from microcoder.types import Problem, Program, Verdict
+
+_MAX_PROBLEMS = 4096
+
+Key = tuple[int, bytes]
+"""The number of a known problem, and a digest of the program: neither keeps anything alive."""
+
+
+@dataclass(slots=True)
+class KnownProblem:
+    """A problem as a judge knows it; its number is never given again."""
+
+    number: int
+    prepared: PreparedProblem
+    seen_seconds: float | None = None
+    """How long programs took so far, the latest ones weighing most."""
+
+    @property
+    def expected_seconds(self) -> float:
+        """How long the next program may take: the time limit while none was seen."""
+        return self.prepared.limits.cpu_seconds if self.seen_seconds is None else self.seen_seconds
+
+    def key_of(self, program: Program) -> Key:
+        """Return what a verdict on this program is kept by."""
+        text = program.reason if program.code is None else "=" + program.code
+        return self.number, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+    def note_seconds(self, seconds: float) -> None:
+        """Count in how long a program took."""
+        self.seen_seconds = seconds if self.seen_seconds is None else (self.seen_seconds + seconds) / 2
+
+
+class ProblemShelf:
+    """Problems in prepared form, the latest used ones; problems that are judged alike are one."""
+
+    def __init__(self, *, time_scale: float) -> None:
+        self._time_scale = time_scale
+        self._lock = threading.Lock()
+        self._known: OrderedDict[object, KnownProblem] = OrderedDict()
+        self._num_prepared = 0
+
+    def prepare(self, problem: Problem) -> KnownProblem:
+        """Return a problem's prepared form.
+
+        Raises:
+            DataError: its tests or its checker cannot be used.
+        """
+        language = find_language(problem.language)
+        limits = (problem.time_limit_seconds, problem.memory_limit_mib)
+        content = (problem.tests, problem.fn_name, language.name, limits, problem.checker)
+        with self._lock:
+            known = self._known.get(content)
+            if known is not None:
+                self._known.move_to_end(content)
+                return known
+        prepared = PreparedProblem(problem, time_scale=self._time_scale)
+        with self._lock:
+            self._num_prepared += 1
+            known = self._known.setdefault(content, KnownProblem(self._num_prepared, prepared))
+            while len(self._known) > _MAX_PROBLEMS:
+                self._known.popitem(last=False)
+        return known
+
+
+class VerdictCache:
+    """The latest used verdicts; not safe for several threads at once."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._verdicts: OrderedDict[Key, Verdict] = OrderedDict()
+
+    def find(self, key: Key) -> Verdict | None:
+        """Return the verdict kept by this key."""
+        verdict = self._verdicts.get(key)
+        if verdict is not None:
+            self._verdicts.move_to_end(key)
+        return verdict
+
+    def keep(self, key: Key, verdict: Verdict) -> None:
+        """Keep a verdict, unless it says nothing about its program."""
+        if not verdict.is_scorable:
+            return
+        self._verdicts[key] = verdict
+        while len(self._verdicts) > self._size:
+            self._verdicts.popitem(last=False)
