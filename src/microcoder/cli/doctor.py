@@ -1,0 +1,107 @@
+"""`microcoder doctor`: what this machine can do, and whether its sandbox holds."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json as json_module
+import os
+import platform
+import sys
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+import microcoder
+from microcoder.errors import EvaluatorFault
+from microcoder.evaluator import Judge
+from microcoder.evaluator.interpreter import current_interpreter
+from microcoder.evaluator.languages import LANGUAGES
+from microcoder.evaluator.probes import run_probes
+from microcoder.evaluator.sandbox.layers import LAYERS
+
+_TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
+
+
+def doctor(
+    *,
+    json: Annotated[bool, Parameter(negative="")] = False,
+    unsafe: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Show the isolation that holds on this machine, its speed, its languages, and run a self-test of the sandbox.
+
+    Ends with exit code 1 where programs cannot be judged safely, or a self-test fails.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object.
+    unsafe
+        Unsafe: start even where the sandbox cannot be closed, to see what the self-test says then.
+    """
+    found = examine(unsafe=unsafe)
+    print(json_module.dumps(found) if json else "\n".join(_describe(found)))
+    if not found["ok"]:
+        sys.exit(1)
+
+
+def examine(*, unsafe: bool) -> dict[str, Any]:
+    """Return everything that is known about this machine, as plain JSON values."""
+    found: dict[str, Any] = {
+        "microcoder": microcoder.__version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processors": len(os.sched_getaffinity(0)),
+        "user": "root" if os.geteuid() == 0 else f"user id {os.geteuid()}",
+        "languages": {
+            name: language.find_problem() or language.find_compiler() or current_interpreter().executable
+            for name, language in LANGUAGES.items()
+        },
+        "packages_for_programs": sorted(name for name in current_interpreter().packages if "." not in name),
+        "training": {name: _version(name) for name in _TRAINING},
+    }
+    try:
+        with Judge(workers=1, unsafe=unsafe) as judge:
+            findings = run_probes(judge)
+            found |= {"isolation": judge.isolation.as_record(), "time_scale": judge.time_scale}
+            found["self_test"] = [{"name": f.name, "ok": f.is_ok, "detail": f.detail} for f in findings]
+            found["ok"] = all(finding.is_ok for finding in findings)
+    except EvaluatorFault as fault:
+        found |= {"ok": False, "fault": str(fault)}
+    return found
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _describe(found: dict[str, Any]) -> list[str]:
+    lines = [
+        f"microcoder {found['microcoder']}, Python {found['python']}, {found['system']}, "
+        f"{found['processors']} processors, {found['user']}",
+        "",
+    ]
+    if "isolation" in found:
+        isolation = found["isolation"]
+        lines.append(f"isolation: {isolation['level']}")
+        lines += [
+            f"  {'no ' if layer in isolation['missing'] else 'yes'}  {layer.replace('_', ' ')}"
+            + (f" ({isolation['missing'][layer]})" if layer in isolation["missing"] else "")
+            for layer in LAYERS
+        ]
+        lines.append(f"CPU limits: x {found['time_scale']:g} (this machine against the reference, never below 1)")
+    else:
+        lines.append(f"isolation: none. {found['fault']}")
+    lines += ["", "languages:", *(f"  {name}: {where}" for name, where in found["languages"].items())]
+    lines.append(f"packages programs may import: {', '.join(found['packages_for_programs']) or 'none'}")
+    versions = [f"{name} {version or 'not installed'}" for name, version in found["training"].items()]
+    lines.append(f"training: {', '.join(versions)}")
+    lines += ["", *(f"  {'ok  ' if row['ok'] else 'FAIL'}  {_line(row)}" for row in found.get("self_test", ()))]
+    lines.append("all is well" if found["ok"] else "programs cannot be judged safely here")
+    return lines
+
+
+def _line(row: dict[str, Any]) -> str:
+    return row["name"] if row["ok"] else f"{row['name']}: got {row['detail']}"

@@ -1,0 +1,71 @@
+"""A self-test of the evaluator: small programs whose verdicts are known, run on this machine as any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from microcoder.evaluator.judge import Judge
+from microcoder.evaluator.languages import LANGUAGES
+from microcoder.types import Outcome, Problem, Program, TestCase
+
+_STOPPED = (Outcome.RUNTIME_ERROR, Outcome.PROCESS_LIMIT)
+_ADD = "print(sum(map(int, input().split())))"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A program, and the verdicts that show that all is well."""
+
+    name: str
+    code: str
+    allowed: tuple[Outcome, ...]
+    language: str = "python"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a probe showed."""
+
+    name: str
+    is_ok: bool
+    detail: str
+
+
+PROBES = (
+    Probe("a right program is accepted", _ADD, (Outcome.ACCEPTED,)),
+    Probe("a wrong program is not", "print(4)", (Outcome.WRONG_ANSWER,)),
+    Probe("an endless program is stopped", "while True: pass", (Outcome.TIME_LIMIT,)),
+    Probe("memory is limited", "x = bytearray(1 << 30)\nprint(len(x))", (Outcome.MEMORY_LIMIT,)),
+    Probe("output is limited", "while True: print('x' * 65536)", (Outcome.OUTPUT_LIMIT,)),
+    Probe("no other process starts", "import os\nos.fork()\n" + _ADD, _STOPPED),
+    Probe("no other command runs", "import os\nos.execv('/bin/sh', ['sh'])\n", _STOPPED),
+    Probe("users are not listed", "open('/etc/passwd').read()\n" + _ADD, _STOPPED),
+    Probe("no network", "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)\n" + _ADD, _STOPPED),
+    Probe("the next program runs as ever", _ADD + "  # again", (Outcome.ACCEPTED,)),
+    Probe(
+        "C++ is compiled and runs",
+        "#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }",
+        (Outcome.ACCEPTED,),
+        "cpp",
+    ),
+)
+
+
+def run_probes(judge: Judge) -> list[Finding]:
+    """Run every probe whose language can be judged here, in order, in one sandbox's life."""
+    found = []
+    for probe in PROBES:
+        if LANGUAGES[probe.language].find_problem():
+            continue
+        limit_seconds = 1.0 if Outcome.TIME_LIMIT in probe.allowed else 10.0
+        problem = Problem(
+            id="probe",
+            language=probe.language,
+            tests=(TestCase(input="1 2\n", output="3\n"),),
+            time_limit_seconds=limit_seconds,
+            memory_limit_mib=128,
+        )
+        (verdict,) = judge.judge([Program(probe.code, probe.language)], [problem])
+        detail = f"{verdict.outcome}: {verdict.detail}".rstrip(": ")
+        found.append(Finding(probe.name, verdict.outcome in probe.allowed, detail))
+    return found
