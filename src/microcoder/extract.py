@@ -20,16 +20,17 @@ from microcoder.types import Program
 _FENCE = re.compile(r"^[ \t]*+(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n`]*+$", re.MULTILINE)
 
 
-def extract_program(response: str, *, is_truncated: bool = False) -> Program:
+def extract_program(response: str, *, is_truncated: bool = False, language: str = "python") -> Program:
     """Return the program of a response.
 
     Args:
         response: the completion as text.
         is_truncated: the response reached the length limit; a missing program is then incomplete, not wrong.
+        language: what the problem wants programs in; a fence's tag is not looked at.
     """
     answer = response.rpartition("</think>")[2]
     if "<think>" in answer:
-        return Program(None, reason="no_answer_after_thinking", is_incomplete=is_truncated)
+        return Program(None, language, reason="no_answer_after_thinking", is_incomplete=is_truncated)
     block: str | None = None
     opener: re.Match[str] | None = None
     for fence in _FENCE.finditer(answer):
@@ -39,9 +40,9 @@ def extract_program(response: str, *, is_truncated: bool = False) -> Program:
             block = answer[opener.end() + 1 : fence.start()]
             opener = None
     if opener is not None and (is_truncated or block is None):
-        return Program(None, reason="unclosed_code_block", is_incomplete=is_truncated)
+        return Program(None, language, reason="unclosed_code_block", is_incomplete=is_truncated)
     if block is None:
-        return Program(None, reason="no_code_block", is_incomplete=is_truncated)
+        return Program(None, language, reason="no_code_block", is_incomplete=is_truncated)
     if not block.strip():
-        return Program(None, reason="empty_code_block", is_incomplete=is_truncated)
-    return Program(block, reason="last_closed_code_block")
+        return Program(None, language, reason="empty_code_block", is_incomplete=is_truncated)
+    return Program(block, language, reason="last_closed_code_block")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import Judge
 from microcoder.evaluator.calibration import MAX_SCALE, REFERENCE_CPU_SECONDS, measure_scale
+from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.schedule import Room
 from microcoder.types import Outcome, Program, Verdict
 
@@ -176,3 +178,26 @@ def test_the_scale_decides_the_limit() -> None:
         verdict = run(judging, burn, problem)
     assert verdict.is_accepted, verdict.detail
     assert verdict.isolation == judging.isolation.level
+
+
+def test_a_large_input_is_shared_and_read_from_its_start_by_each() -> None:
+    numbers = " ".join(map(str, range(200_000)))
+    problem = make_problem((numbers, str(sum(range(200_000)))), (numbers + " 1", str(sum(range(200_000)) + 1)))
+    with Judge(workers=2) as judging:
+        codes = [f"print(sum(map(int, input().split())))  # {n}" for n in range(6)] + ["import os\nos.ftruncate(0, 0)"]
+        verdicts = judging.judge([Program(code) for code in codes], [problem] * 7)
+        assert len(judging._inputs._files) == 2
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 6 + [Outcome.RUNTIME_ERROR]
+
+
+def test_the_shelf_of_inputs_stays_within_its_bounds() -> None:
+    shelf = InputShelf()
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(200):
+        content = number.to_bytes(4, "big") * 70_000
+        descriptor = shelf.open(content)
+        assert os.pread(descriptor, 4, 0) == number.to_bytes(4, "big")
+        os.close(descriptor)
+    assert len(os.listdir("/proc/self/fd")) - before <= 64
+    shelf.close()
+    assert len(os.listdir("/proc/self/fd")) == before

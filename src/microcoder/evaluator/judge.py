@@ -19,6 +19,7 @@ from typing import Self, cast
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import verdicts
 from microcoder.evaluator.builds import BuildCache
+from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import find_language
 from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, VerdictCache
@@ -113,8 +114,12 @@ class Judge:
         self._judged = self._from_cache = self._faults = 0
         self._given_scale = time_scale
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
+        self._inputs = InputShelf()
         gate, builds = Gate(), BuildCache()
-        self._sessions = [Session(layers=layers, unsafe=unsafe, gate=gate, builds=builds) for _ in range(self.workers)]
+        self._sessions = [
+            Session(layers=layers, unsafe=unsafe, gate=gate, builds=builds, inputs=self._inputs)
+            for _ in range(self.workers)
+        ]
         self._threads: list[threading.Thread] = []
         self._start_thread()
         answer = self._first.get()
@@ -211,6 +216,7 @@ class Judge:
             left, self._in_flight = list(self._in_flight.values()), {}
         for job in left:
             _answer(job.waiters, _fault(job, "the judge was closed"))
+        self._inputs.close()
 
     def _check_open(self) -> None:
         if self._is_closed:

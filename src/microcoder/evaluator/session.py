@@ -12,6 +12,7 @@ from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import calibration, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
 from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, CheckerFailed, checker_task, read_verdict
+from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.interpreter import current_interpreter
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import Language, find_language
@@ -63,11 +64,13 @@ class Session:
         unsafe: bool = False,
         gate: Gate | None = None,
         builds: BuildCache | None = None,
+        inputs: InputShelf | None = None,
     ) -> None:
         self._layers = layers
         self._unsafe = unsafe
         self._gate = gate or Gate()
         self._builds = builds or BuildCache()
+        self._inputs = inputs or InputShelf()
         self._sandboxes: dict[str, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
@@ -247,9 +250,9 @@ class Session:
             toolchain = find_language(kind.removeprefix(_BUILDS)).readable
             sandbox = Sandbox(layers=self._layers, toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB)
         elif kind == _CHECKS:
-            sandbox = Sandbox(layers=self._layers, scratch_mib=_LARGE_SCRATCH_MIB)
+            sandbox = Sandbox(layers=self._layers, scratch_mib=_LARGE_SCRATCH_MIB, inputs=self._inputs)
         else:
-            sandbox = Sandbox(preload=[kind] if kind else [], layers=self._layers)
+            sandbox = Sandbox(preload=[kind] if kind else [], layers=self._layers, inputs=self._inputs)
         self._level = sandbox.isolation.level
         try:
             sandbox.isolation.require(unsafe=self._unsafe)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import array
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from microcoder.errors import EvaluatorFault
+from microcoder.evaluator.inputs import InputShelf, make_memory_file
 from microcoder.evaluator.interpreter import STANDARD_PRELOAD, current_interpreter
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.sandbox.layers import LAYERS
@@ -38,7 +38,6 @@ _SCRIPT = Path(__file__).parent / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
 _STDERR_TAIL = 4096
-_ALL_SEALS = 0xF
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PATH": "/usr/bin:/bin",
@@ -106,7 +105,7 @@ class LoadedProgram:
     """A program ready to be run: source and bytecode, or a binary, in anonymous memory."""
 
     def __init__(self, code: str) -> None:
-        self.source = make_memory_file(code.encode("utf-8", "surrogatepass"), is_sealed=True)
+        self.source = make_memory_file(code.encode("utf-8", "surrogatepass"))
         self.cache = os.memfd_create("cache", os.MFD_CLOEXEC)
 
     def task(
@@ -136,7 +135,7 @@ class LoadedBinary:
     """A built program in anonymous memory."""
 
     def __init__(self, binary: bytes) -> None:
-        self.source = make_memory_file(binary, is_sealed=True)
+        self.source = make_memory_file(binary)
 
     def task(
         self,
@@ -168,6 +167,7 @@ class Sandbox:
         layers: Collection[str] = LAYERS,
         toolchain: Sequence[str] | None = None,
         scratch_mib: int = 16,
+        inputs: InputShelf | None = None,
     ) -> None:
         """Start it.
 
@@ -176,6 +176,7 @@ class Sandbox:
             layers: the layers of isolation to put on.
             toolchain: what compilers need to read; such a sandbox builds programs and runs none.
             scratch_mib: how much a test may write to its folder.
+            inputs: where inputs are shared with other sandboxes.
 
         Raises:
             EvaluatorFault: it does not start.
@@ -183,6 +184,7 @@ class Sandbox:
         self._preload = (*STANDARD_PRELOAD, *preload)
         self._toolchain = toolchain
         self._scratch_mib = scratch_mib
+        self._inputs = inputs or InputShelf()
         self._layers = [layer for layer in LAYERS if layer in layers]
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
@@ -256,7 +258,7 @@ class Sandbox:
                 return descriptor
 
             def filled(content: bytes) -> int:
-                descriptor = make_memory_file(content, is_sealed=True)
+                descriptor = self._inputs.open(content)
                 opened.callback(os.close, descriptor)
                 return descriptor
 
@@ -330,18 +332,6 @@ class Sandbox:
     def _last_words(self) -> str:
         text = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()
         return f"it said: {text[-500:]}" if text else "it said nothing"
-
-
-def make_memory_file(data: bytes, *, is_sealed: bool) -> int:
-    """Return the descriptor of an anonymous file with this content; sealed, nobody can change it any more."""
-    descriptor = os.memfd_create("data", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    if is_sealed:
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _ALL_SEALS)
-    return descriptor
 
 
 def _read_all(descriptor: int, size: int) -> bytes:

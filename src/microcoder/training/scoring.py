@@ -65,8 +65,11 @@ def judge_rollouts(
 ) -> tuple[list[list[Program]], list[list[Verdict]]]:
     """Extract and judge the programs of all rollouts in one batch."""
     programs_P_G = [
-        [extract_program(rollout.completion, is_truncated=rollout.is_truncated) for rollout in rollouts_G]
-        for rollouts_G in rollouts_P_G
+        [
+            extract_program(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
+            for rollout in rollouts_G
+        ]
+        for problem, rollouts_G in zip(problems_P, rollouts_P_G, strict=True)
     ]
     flat_programs = [program for programs_G in programs_P_G for program in programs_G]
     flat_problems = [problem for problem, programs_G in zip(problems_P, programs_P_G, strict=True) for _ in programs_G]

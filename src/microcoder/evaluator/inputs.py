@@ -1,0 +1,60 @@
+"""Large inputs of tests, sealed and shared: the samples of a group read one copy, each at a place of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from collections import OrderedDict
+
+_ALL_SEALS = 0xF
+_WORTH_SHARING_BYTES = 1 << 18
+"""A smaller input is copied as fast as it is looked up."""
+_MAX_FILES, _MAX_BYTES = 64, 256 << 20
+
+
+class InputShelf:
+    """The latest used large inputs; safe for several threads at once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: OrderedDict[bytes, int] = OrderedDict()
+        self._num_bytes = 0
+
+    def open(self, content: bytes) -> int:
+        """Return a descriptor with this content, at its start; the caller's to close."""
+        if not _WORTH_SHARING_BYTES <= len(content) <= _MAX_BYTES:
+            return make_memory_file(content)
+        with self._lock:
+            if content in self._files:
+                self._files.move_to_end(content)
+            else:
+                self._files[content] = make_memory_file(content)
+                self._num_bytes += len(content)
+            while len(self._files) > _MAX_FILES or self._num_bytes > _MAX_BYTES:
+                evicted, descriptor = self._files.popitem(last=False)
+                self._num_bytes -= len(evicted)
+                os.close(descriptor)
+            # Opened anew: a descriptor that was only duplicated would share its position.
+            with contextlib.suppress(OSError):
+                return os.open(f"/proc/self/fd/{self._files[content]}", os.O_RDONLY | os.O_CLOEXEC)
+        return make_memory_file(content)
+
+    def close(self) -> None:
+        """Free the memory."""
+        with self._lock:
+            while self._files:
+                os.close(self._files.popitem()[1])
+            self._num_bytes = 0
+
+
+def make_memory_file(data: bytes) -> int:
+    """Return the descriptor of an anonymous file with this content, sealed: nobody can change it any more."""
+    descriptor = os.memfd_create("data", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _ALL_SEALS)
+    return descriptor
