@@ -6,7 +6,9 @@ same modules), the scaling over workers, and, where a peer is importable, the pe
 
     PYTHONPATH=path/to/LiveCodeBench python benchmarks/evaluator.py
 
-CPU seconds include the sandboxes'. A peer's own time limit is the problem's, so that endless programs cost the same.
+A peer's own time limit is the problem's, so that endless programs cost the same. With `--runs 20000` as many programs
+are judged one after the other by one judge, and what it holds (memory, descriptors, processes, temporary files) is
+looked at on the way.
 """
 
 from __future__ import annotations
@@ -63,12 +65,13 @@ def build_problem(time_limit_seconds: float) -> Problem:
 def measure_ours(name: str, problem: Problem, *, workers: int, stop: str) -> dict[str, object]:
     """Judge one batch; starting the sandboxes is part of it."""
     programs = [Program(source) for source in build_batch(name)]
-    cpu_before, start = cpu_seconds(), time.perf_counter()
+    own_before, start = time.process_time(), time.perf_counter()
     with Judge(workers=workers, stop=stop) as judge:  # type: ignore[arg-type]
         verdicts = judge.judge(programs, [problem] * len(programs))
         isolation = judge.isolation.level
-    wall, cpu = time.perf_counter() - start, cpu_seconds() - cpu_before
+    wall, own = time.perf_counter() - start, time.process_time() - own_before
     tests = sum(len(verdict.tests) for verdict in verdicts)
+    cpu = sum(test.cpu_seconds for verdict in verdicts for test in verdict.tests)
     return {
         "judge": "microcoder",
         "batch": name,
@@ -76,9 +79,10 @@ def measure_ours(name: str, problem: Problem, *, workers: int, stop: str) -> dic
         "stop": stop,
         "isolation": isolation,
         "wall_seconds": round(wall, 2),
-        "cpu_seconds": round(cpu, 2),
+        "judge_cpu_seconds": round(own, 2),
+        "programs_cpu_seconds": round(cpu, 2),
         "tests_run": tests,
-        "cpu_ms_per_test": round(1000 * cpu / tests, 3),
+        "wall_ms_per_test_and_worker": round(1000 * wall * workers / tests, 3),
         "verdicts": dict(Counter(str(verdict.outcome) for verdict in verdicts)),
     }
 
@@ -127,6 +131,48 @@ def measure_livecodebench(name: str, problem: Problem, *, workers: int) -> dict[
     }
 
 
+def measure_leaks(problem: Problem, *, workers: int, runs: int, looks: int = 20) -> Iterator[dict[str, object]]:
+    """Judge many programs with one judge; what it holds is to stay flat after the first look."""
+    kinds = (RIGHT, WRONG, CRASHING)
+    quick = problem.model_copy(update={"tests": problem.tests[:1]})
+    with Judge(workers=workers) as judge:
+        for look in range(looks):
+            numbers = range(look * runs // looks, (look + 1) * runs // looks)
+            programs = [Program(kinds[number % 3].format(number)) for number in numbers]
+            judge.judge(programs, [quick] * len(programs))
+            yield {"runs": numbers.stop, **look_around()}
+    yield {"runs": runs, "closed": True, **look_around()}
+
+
+def look_around() -> dict[str, int]:
+    """Return what this process and its descendants hold."""
+    family = descendants(os.getpid())
+    return {
+        "own_memory_kib": resident_kib(os.getpid()),
+        "sandbox_memory_kib": sum(map(resident_kib, family)),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "threads": len(os.listdir("/proc/self/task")),
+        "processes": len(family),
+        "temporary_files": len(os.listdir("/tmp")) + len(os.listdir("/dev/shm")),
+    }
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the process ids of all children and their children."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children") as file:
+            children = [int(child) for child in file.read().split()]
+        found += [one for child in children for one in (child, *descendants(child))]
+    return found
+
+
+def resident_kib(pid: int) -> int:
+    """Return a process's resident memory."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
 def cpu_seconds() -> float:
     """CPU time of this process and of all its ended children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -135,6 +181,9 @@ def cpu_seconds() -> float:
 
 def run_all(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     problem = build_problem(arguments.time_limit)
+    if arguments.runs:
+        yield from measure_leaks(problem, workers=arguments.workers, runs=arguments.runs)
+        return
     yield measure_floor()
     for name in BATCHES:
         yield measure_ours(name, problem, workers=arguments.workers, stop=arguments.stop)
@@ -149,6 +198,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--time-limit", type=float, default=6.0, help="CPU seconds per test; LiveCodeBench's is 6")
     parser.add_argument("--stop", choices=["first_failure", "first_limit", "never"], default="first_failure")
+    parser.add_argument("--runs", type=int, default=0, help="look for leaks over so many programs instead")
     for line in run_all(parser.parse_args()):
         print(json.dumps(line), flush=True)
 

@@ -76,7 +76,7 @@ class Judge:
         stop: StopRule = "first_limit",
         time_scale: float | None = None,
         max_waiting: int = 1024,
-        cache_size: int = 16_384,
+        cache_size: int = 4096,
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
     ) -> None:
