@@ -230,3 +230,22 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path: Path, number: signal.Signals) 
     uninterrupted.communicate(timeout=60)
     assert [without_timings(row) for row in read(resumed)] == [without_timings(row) for row in read(whole)]
     assert os.listdir(tmp_path).count(partial.name) == 0
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    source = write(tmp_path / "in.jsonl", *(submission(f"s{n}", code=f"{ADD}# {n}") for n in range(60)))
+    out = tmp_path / "out.jsonl"
+    script = (
+        "import resource, sys; from microcoder.cli import main\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
+        f"main(['judge', {str(source)!r}, '-o', {str(out)!r}, '--workers', '1'])"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.splitlines()[-1].startswith("microcoder: error: File too large; make room")
+    assert "Traceback" not in result.stderr
+    assert not out.exists()
+    command.judge(source, output=out)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["id"] for row in rows] == [f"s{n}" for n in range(60)]
+    assert {row["verdict"] for row in rows} == {"accepted"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from cyclopts import App, CycloptsError
@@ -18,6 +19,7 @@ app.command(doctor.doctor)
 
 USER_ERROR = 2
 INTERRUPTED = 130
+_DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -28,6 +30,10 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(_fail(str(error)))
     except CycloptsError as error:
         sys.exit(_fail(f"{str(error).rstrip('.')}. Type `microcoder --help` for the commands and options."))
+    except OSError as error:
+        if error.errno not in _DISK_IS_FULL:
+            raise
+        sys.exit(_fail(f"{error.strerror}; make room, and type the same command again: it continues where it stopped"))
     except KeyboardInterrupt:
         print("microcoder: interrupted; the same command continues where it stopped", file=sys.stderr)
         sys.exit(INTERRUPTED)
