@@ -19,13 +19,13 @@ from microcoder.errors import DataError
 from . import pipeline_steps as steps
 
 REST: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
-ROOT = str(Path(__file__).parents[2])
+TESTS = str(Path(__file__).parents[1])
 RUN = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from microcoder.dataset.pipeline import Runner, run_steps
-from tests.dataset import pipeline_steps as steps
+from dataset import pipeline_steps as steps
 rest = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
 run_steps(steps.shards(40), steps.collect_step(), rest, work=Path(sys.argv[1]), runner=Runner(workers=1),
           on_progress=lambda *_: time.sleep(0.01))
@@ -54,7 +54,8 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
     assert sum(len(row.merged) for row in merged) == 19
 
 
-def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path) -> None:
+def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
     for workers in (1, 2):
         run_steps(
             steps.shards(4), steps.collect_step(), REST, work=tmp_path / str(workers), runner=Runner(workers=workers)
@@ -91,7 +92,7 @@ def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path) -> None:
     run_steps(steps.shards(40), steps.collect_step(), REST, work=tmp_path / "whole", runner=Runner(workers=1))
     draw = random.Random(0)
     for _ in range(6):
-        command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), ROOT]
+        command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS]
         with subprocess.Popen(command, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}) as process:
             deadline = time.monotonic() + 20
             goal = len(contents(tmp_path / "killed")) + draw.randrange(1, 30)
@@ -101,7 +102,7 @@ def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path) -> None:
                     break
                 time.sleep(0.001)
             process.kill()
-    subprocess.run([sys.executable, "-c", RUN, str(tmp_path / "killed"), ROOT], check=True)
+    subprocess.run([sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS], check=True)
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
