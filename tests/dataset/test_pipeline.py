@@ -16,7 +16,7 @@ from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.pipeline import Runner, Step, read_part, run_steps
 from microcoder.errors import DataError
 
-from . import pipeline_steps as steps
+from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
 
 REST: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
 TESTS = str(Path(__file__).parents[1])
