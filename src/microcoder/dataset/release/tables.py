@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from microcoder.dataset.candidates import Candidate, Rejection
+from microcoder.dataset.release.tally import Tally
 from microcoder.errors import DataError
 from microcoder.types import Problem
 
@@ -56,16 +57,28 @@ _REJECTED = pa.schema(
 _LINEAGE = pa.schema([(name, _TEXT) for name in ("id", "stage", "step", "field", "detail")])
 
 
-def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> None:
-    """Write the three tables; rows are taken one file's worth at a time."""
-    for old in [*folder.glob("problems-*.parquet"), *folder.glob("rejected-*.parquet"), *folder.glob("lineage-*")]:
+def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
+    """Write the three tables, rows taken one file's worth at a time, and return what was counted on the way."""
+    tally = Tally()
+    for old in [
+        *folder.glob("problems-*.parquet"),
+        *folder.glob("rejected-*.parquet"),
+        *folder.glob("lineage-*.parquet"),
+    ]:
         old.unlink()
     for number, batch in enumerate(_batches(kept)):
-        _write(folder / f"problems-{number:05d}.parquet", _PROBLEMS, [problem_row(candidate) for candidate in batch])
+        problems = [problem_row(candidate) for candidate in batch]
+        for row in problems:
+            tally.count_problem(row)
+        _write(folder / f"problems-{number:05d}.parquet", _PROBLEMS, problems)
         lines = [{"id": c.id, **line.model_dump()} for c in batch for line in c.lineage]
         _write(folder / f"lineage-{number:05d}.parquet", _LINEAGE, lines)
     for number, batch in enumerate(_batches(rejected)):
-        _write(folder / f"rejected-{number:05d}.parquet", _REJECTED, [rejected_row(row) for row in batch])
+        rows = [rejected_row(row) for row in batch]
+        for row in rows:
+            tally.count_rejection(row)
+        _write(folder / f"rejected-{number:05d}.parquet", _REJECTED, rows)
+    return tally
 
 
 def problem_row(candidate: Candidate) -> dict[str, Any]:
