@@ -72,7 +72,9 @@ class LimitSetter:
             "NOFILE": _MAX_DESCRIPTORS,
             # The room below a forked interpreter's stack is fixed; a binary's is laid out anew.
             "STACK": max(_MAIN_STACK_BYTES, request.memory_bytes) if request.command else _MAIN_STACK_BYTES,
-            **dict.fromkeys(("CORE", "MEMLOCK", "MSGQUEUE"), 0),
+            # With 0, a core would still be piped to the host's collector of crashes; with 1 the kernel gives up.
+            "CORE": 1,
+            **dict.fromkeys(("MEMLOCK", "MSGQUEUE"), 0),
         }
         return {**values, "NPROC": _MAX_PROCESSES} if self._owns_uid else values
 

@@ -92,6 +92,7 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
             hidden=() if setup.scratch else config["hidden"],
             writable=[setup.scratch] if setup.scratch else [],
             devices=mounts.DEVICES,
+            can_execute=bool(config["builds"]),
         ),
     )
     return setup
@@ -147,7 +148,8 @@ def finish(setup: Setup, config: dict[str, Any]) -> tuple[int, int]:
     warmup.run_everything_once()
     if layers.SECCOMP in setup.wanted:
         is_private = setup.scratch is not None
-        confined = is_private or setup.has(layers.LANDLOCK)
+        # Before its third version Landlock lets a file that may be read be truncated.
+        confined = is_private or (setup.has(layers.LANDLOCK) and landlock.version() >= landlock.SINCE_TRUNCATE)
         rules = seccomp.allow_list(
             can_write_files=is_private, can_open_to_write=confined, can_execute=bool(config["builds"])
         )
