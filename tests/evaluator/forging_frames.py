@@ -46,7 +46,7 @@ FRAMES: dict[str, tuple[str, str]] = {
         f"""
 import os, socket, struct
 frames = ({_RESULT}, b"Y" + b'{{"missing": {{}}}}', b"C" + bytes(100), b"F")
-for number in range(2, 4096):
+for number in range(2, 256):
     for frame in frames:
         for send in (lambda: os.write(number, frame), lambda: os.pwrite(number, frame, 0),
                      lambda: socket.socket(fileno=os.dup(number)).send(frame), lambda: os.ftruncate(number, 0)):
@@ -79,7 +79,7 @@ for names in runners():
         _RUNNER
         + """
 for names in list(runners()):
-    for name in ("finish", "_report", "guarded", "_flush", "_exit_code", "load_code", "wait_with_limits", "compare_output"):
+    for name in ("finish", "_report", "guarded", "_flush", "_exit_code", "load_code", "wait_with_limits", "encode"):
         if name in names: names[name] = lambda *a, **k: 0
 raise ValueError
 """,
@@ -138,7 +138,8 @@ print(room.value.decode())
     ),
     "a filter that makes failures successes": (
         "sum",
-        "import ctypes\nlibc = ctypes.CDLL(None)\nrules = ctypes.create_string_buffer(bytes.fromhex('0600000000000500'))\n"
+        "import ctypes\nlibc = ctypes.CDLL(None)\n"
+        "rules = ctypes.create_string_buffer(bytes.fromhex('0600000000000500'))\n"
         "class P(ctypes.Structure): _fields_ = [('n', ctypes.c_ushort), ('p', ctypes.c_void_p)]\n"
         "libc.prctl(38, 1, 0, 0, 0)\nlibc.prctl(22, 2, ctypes.byref(P(1, ctypes.addressof(rules))), 0, 0)\n1 / 0",
     ),
@@ -175,7 +176,7 @@ os.environ["KEPT"] = "42"
         """
 import marshal, os, sys
 code = b"C" + marshal.dumps(compile("print(sum(map(int, input().split())))", "main.py", "exec"))
-for number in range(1, 4096):
+for number in range(1, 1024):
     for change in (lambda: os.pwrite(number, code, 0), lambda: os.ftruncate(number, len(code))):
         try: change()
         except OSError: pass

@@ -10,7 +10,6 @@ from microcoder.types import Outcome
 from .hostile_programs import (  # pyrefly: ignore[missing-import]
     CONTAINED,
     CRASH,
-    LIMIT,
     OUTPUT,
 )
 
@@ -98,9 +97,8 @@ print("contained")
         "import os, signal\ntry: os.kill(-1, signal.SIGKILL)\nexcept OSError: pass\nprint('contained')",
     ),
     "stop everybody": (
-        (*CONTAINED, *LIMIT),
-        "import os, signal\nfor target in (-1, 0):\n    try: os.kill(target, signal.SIGSTOP)\n    except OSError: pass\n"
-        "print('contained')",
+        CONTAINED,
+        "import os, signal\ntry: os.kill(-1, signal.SIGSTOP)\nexcept OSError: pass\nprint('contained')",
     ),
     "signals with data, by number of thread or descriptor": _probe("""
 for target in (1, os.getppid()):
@@ -195,7 +193,7 @@ for path in ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/sys/power
     attempt_python(path, open, path, "w")
 """),
     "devices that should not be there": _probe("""
-for name in ("mem", "kmsg", "port", "sda", "vda", "tty", "ptmx", "fuse", "kvm", "loop-control", "net/tun", "fd/0", "full"):
+for name in ("mem", "kmsg", "port", "sda", "vda", "tty", "ptmx", "fuse", "kvm", "loop-control", "net/tun", "full"):
     attempt_python(name, open, f"/dev/{name}", "r+b", 0)
 for kind in (0o60600, 0o20600): attempt_python("mknod", os.mknod, "/tmp/device", kind, os.makedev(1, 1))
 """),

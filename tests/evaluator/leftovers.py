@@ -24,19 +24,12 @@ class Leftovers:
         self._before = _machine()
 
     def users_of(self, processes: Iterable[int]) -> set[int]:
-        """Return the user ids that processes and the children they have run under, our own left out where it is root."""
-        users = {os.getuid()}
-        for parent in processes:
-            for child in (parent, *_children_of(parent)):
-                users.add(os.stat(f"/proc/{child}/task/{child}").st_uid)
-                status = Path(f"/proc/{child}/status").read_text()
-                users.update(
-                    int(user) for line in status.splitlines() if line.startswith("Uid:") for user in line.split()[1:]
-                )
-        return users - {0}
+        """Return the user ids of these processes and their children, less those that others work under, too."""
+        found = {_user(number) for parent in processes for number in (parent, *_children_of(parent))}
+        return found - {0, _user(os.getppid())}
 
     def find(self, users: set[int]) -> list[str]:
-        """Return what is there and was not before: processes of ours, files of these users, and the rest of the machine."""
+        """Return what was not there before: processes below ours, files of these users, changes of the machine."""
         found = [f"process {number}" for number in _living_children()]
         for folder in _FOLDERS:
             for path in (path for path in Path(folder).rglob("*")) if os.access(folder, os.R_OK) else ():
@@ -50,6 +43,11 @@ class Leftovers:
         return found + [
             f"{name}: {self._before[name]} -> {after[name]}" for name in after if after[name] != self._before[name]
         ]
+
+
+def _user(process: int) -> int:
+    (line,) = (line for line in _read(f"/proc/{process}/status").splitlines() if line.startswith("Uid:"))
+    return int(line.split()[1])
 
 
 def _children_of(parent: int) -> list[int]:

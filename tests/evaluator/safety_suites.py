@@ -164,12 +164,13 @@ def judge_suite(suite: str, names: list[str]) -> dict[str, object]:
     make_case, known = (hostile_case, HOSTILE) if suite == "hostile" else (forging_case, FORGERIES)
     leftovers = Leftovers()
     with Judge(workers=1, cache_size=0) as judging:
-        level, users = judging.isolation.level, leftovers.users_of(_children())
         for name in names or known:
             case = make_case(name)
             if can_be_judged(case) and (complaint := find_complaint(judging, case)):
                 complaints[name] = complaint
-    return {"user": os.getuid(), "level": level, "complaints": complaints, "left": leftovers.find(users)}
+        users = leftovers.users_of(_children())
+    report = {"user": os.getuid(), "level": judging.isolation.level, "users": sorted(users), "complaints": complaints}
+    return {**report, "left": leftovers.find(users)}
 
 
 if __name__ == "__main__":
