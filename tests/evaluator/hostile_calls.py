@@ -55,7 +55,7 @@ attempt("mount_setattr", 442, -100, b"/", 0, room, 32)
 """),
     "change of root": _probe("""
 attempt("chroot", 161, b"/tmp")
-os.fchdir(os.open("/", os.O_RDONLY))
+os.chdir("/")
 for _ in range(20): os.chdir("..")
 if not os.path.samefile(".", "/"): harm.append("left the root")
 """),
@@ -137,7 +137,7 @@ attempt("capset", 126, room, room)
 """),
     "files by handle": _probe("""
 attempt("name_to_handle_at", 303, -100, b"/", room, room, 0)
-for number in (0, os.open("/", os.O_RDONLY)): attempt("open_by_handle_at", 304, number, room, 0)
+for number in (0, 1, 2): attempt("open_by_handle_at", 304, number, room, 0)
 attempt("openat2", 437, -100, b"/", room, 24)
 """),
     "key rings": _probe("""

@@ -30,7 +30,8 @@ HOSTILE = {**PROGRAMS, **RESOURCES, **CALLS}
 _CANARY = Program(
     "import sys, os, math, random, csv, json\n"
     "a, b = map(int, input().split())\n"
-    "folder = os.listdir('/tmp') if os.path.isdir('/tmp') else []\n"
+    "try: folder = os.listdir('/tmp')\n"
+    "except OSError: folder = []\n"
     "print(a + b, int(math.sqrt(49)), sys.getrecursionlimit(), folder, sys.stdin.read() == '',\n"
     "      sys.get_int_max_str_digits(), random.random(), 'microcoder' in sys.modules, hasattr(csv, 'reader'))\n"
 )

@@ -44,6 +44,7 @@ WORST = (
     "start a file that it wrote",
 )
 PROBES = {
+    "name /dev/stdin": "1 / 0  # /dev/stdin",
     "fork": "import os\nos.fork()",
     "file": "open('{secret}').read()\nprint('HARM')",
     "package": "open('{package}').read()\nprint('HARM')",
