@@ -7,6 +7,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
+from microcoder.cli import eval as evaluation
 from microcoder.cli import judge, report, train
 from microcoder.errors import MicroCoderError
 
@@ -14,6 +15,7 @@ app = App(name="microcoder", help="Reinforcement learning of coding models.", ve
 app.command(judge.judge)
 app.command(train.train)
 app.command(report.report)
+app.command(evaluation.app)
 
 USER_ERROR = 2
 INTERRUPTED = 130

@@ -125,6 +125,8 @@ class Endpoint(Config):
     """After a lost connection, a time-out, status 408, 429 or 5xx; waits double from a second to a minute."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the server calls the length limit."""
+    send_seed: bool = True
+    """Ask for a seed of its own for each sample; some servers refuse the key."""
     sampling: Sampling = Sampling()
 
 

@@ -116,8 +116,9 @@ def _training_text(question: Question, style: PromptStyle) -> str:
 
 def _humaneval_text(question: Question) -> str:
     return (
-        "Complete this function. Answer with a self-contained Python program in one fenced code block (```python ... "
-        f"```) that holds the whole function and all imports it needs.\n\n```python\n{question.statement.strip()}\n```\n"
+        "Complete this function. Answer with a self-contained Python program in one fenced code block "
+        "(```python ... ```) that holds the whole function and all imports it needs.\n\n"
+        f"```python\n{question.statement.strip()}\n```\n"
     )
 
 

@@ -89,9 +89,7 @@ def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entr
     return claims
 
 
-def cut_assertion(
-    test: ast.expr, *, called: Collection[str], entry: str, bound: Collection[str] = ()
-) -> Claim | None:
+def cut_assertion(test: ast.expr, *, called: Collection[str], entry: str, bound: Collection[str] = ()) -> Claim | None:
     """Cut one assertion in two; None where its calls depend on what only the test knows."""
     cutter = _Cutter(called, entry)
     rest = cutter.visit(ast.parse(ast.unparse(test), mode="eval").body)

@@ -133,7 +133,9 @@ def read_livecodebench(
                 raise DataError(f"{row.where}: question_id {question.id!r} was used before; each may appear once")
             questions[question.id] = question
     if not questions:
-        raise DataError(f"{path}: none of the {num_rows} problems is selected; widen the dates, platforms, difficulties")
+        raise DataError(
+            f"{path}: none of the {num_rows} problems is selected; widen the dates, platforms, difficulties"
+        )
     return [questions[name] for name in sorted(questions)]
 
 
@@ -273,12 +275,13 @@ def _read_tests(row: _Row, name: str) -> list[tuple[TestCase, str]]:
         raise DataError(f"{row.where}: {name} cannot be read: {error}; download the file again") from None
     tests = []
     for number, test in enumerate(found, 1):
-        given = [test.get(key) for key in ("input", "output", "testtype")] if isinstance(test, dict) else []
-        if len(given) != 3 or not all(isinstance(value, str) for value in given):
+        given = test if isinstance(test, dict) else {}
+        text, expected, kind = given.get("input"), given.get("output"), given.get("testtype")
+        if not isinstance(text, str) or not isinstance(expected, str) or not isinstance(kind, str):
             raise DataError(f"{row.where}: {name}, test {number} is {_shown(test)}; it needs input, output, testtype")
-        if given[2] not in ("stdin", "functional"):
-            raise DataError(f"{row.where}: {name}, test {number} is of type {given[2]!r}; use stdin or functional")
-        tests.append((TestCase(input=given[0], output=given[1]), given[2]))
+        if kind not in ("stdin", "functional"):
+            raise DataError(f"{row.where}: {name}, test {number} is of type {kind!r}; use stdin or functional")
+        tests.append((TestCase(input=text, output=expected), kind))
     return tests
 
 
