@@ -79,7 +79,7 @@ def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions
     ]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     assert read(tmp_path / "step.jsonl", lines, questions, step=1).samples == found.samples
-    with pytest.raises(ConfigError, match="rollouts of 2 steps; choose one by --generation.step"):
+    with pytest.raises(ConfigError, match=r"rollouts of 2 steps; choose one by --generation\.step"):
         read(tmp_path / "step.jsonl", lines, questions)
 
 

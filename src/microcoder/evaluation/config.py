@@ -25,16 +25,19 @@ class LiveCodeBench(Config):
     release: str | None = None
     """Of a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range such as v4_v6."""
     start_date: date | None = None
+    """The first contest day."""
     end_date: date | None = None
-    """Contests from the beginning of the one to the beginning of the other day, as LiveCodeBench's own flags."""
+    """A contest later than the midnight this day begins with is left out, as by LiveCodeBench's own flag."""
     platforms: tuple[Literal["atcoder", "leetcode", "codeforces"], ...] = ()
     """Empty: all."""
     difficulties: tuple[Literal["easy", "medium", "hard"], ...] = ()
     """Empty: all."""
     prompt: PromptFormat = "published"
+    """`published`: LiveCodeBench's text for chat models; `instruct`, `bare`: as in training."""
     time_limit_seconds: float = Field(default=6.0, gt=0, le=600)
     """CPU seconds a test; LiveCodeBench's checker gives as many of wall time."""
     memory_limit_mib: int = Field(default=2048, ge=32, le=65536)
+    """Of a test; LiveCodeBench's checker has no limit."""
 
 
 class HumanEval(Config):
@@ -42,6 +45,7 @@ class HumanEval(Config):
 
     kind: Literal["humaneval"]
     path: Path
+    """HumanEval.jsonl.gz."""
     plus: Path | None = None
     """EvalPlus's HumanEvalPlus.jsonl(.gz)."""
 
@@ -51,9 +55,11 @@ class Mbpp(Config):
 
     kind: Literal["mbpp"]
     path: Path
+    """mbpp.jsonl or sanitized-mbpp.json."""
     plus: Path | None = None
     """EvalPlus's MbppPlus.jsonl(.gz); its inputs replace the assertions."""
     split: Split = "test"
+    """As published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
 
 
 class ProblemFile(Config):
@@ -61,7 +67,9 @@ class ProblemFile(Config):
 
     kind: Literal["problems"]
     path: Path
+    """One problem a line (see the problem record)."""
     prompt: Literal["instruct", "bare"] = "instruct"
+    """As in training."""
 
 
 class Sampling(Config):
@@ -85,6 +93,7 @@ class Transformers(Config):
     """A checkpoint folder or a hub id."""
     revision: str | None = None
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Of the weights."""
     batch_size: int = Field(default=16, ge=1)
     """Responses sampled at a time; bounds memory."""
     sampling: Sampling = Sampling()
@@ -135,6 +144,7 @@ class GenerationFile(Config):
 
     kind: Literal["file"]
     path: Path
+    """JSON, JSON lines (also .gz) or Parquet."""
     format: Literal["auto", "livecodebench", "evalplus", "rollouts"] = "auto"
     """`livecodebench`: [{"question_id", "code_list"}]; `evalplus`: lines of {"task_id", "solution" or "completion"};
     `rollouts`: our own, .parquet or .jsonl."""
@@ -150,6 +160,7 @@ class Judging(Config):
     workers: int | None = Field(default=None, ge=1)
     """Sandboxes at work at a time; None: one a core."""
     stop: StopRule = "first_failure"
+    """When to leave out an answer's remaining tests."""
     unsafe_sandbox: bool = False
 
 

@@ -14,10 +14,20 @@ class LocalGenerator:
     """Loads the model on the first request."""
 
     def __init__(self, config: Transformers | Vllm, *, tell: Callable[[str], None]) -> None:
+        """Name a model.
+
+        Raises:
+            ConfigError: what runs it is not installed.
+        """
         if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
             raise ConfigError(
                 "generating with a local model needs torch and transformers, which are not installed; "
                 "type: pip install 'microcoder[train]', or use generation.kind endpoint or file"
+            )
+        if isinstance(config, Vllm) and importlib.util.find_spec("vllm") is None:
+            raise ConfigError(
+                "generation.kind = 'vllm', but vLLM is not installed; type: pip install vllm (GPU machines only), "
+                "or use generation.kind transformers, or endpoint with a server of your own"
             )
         self._config, self._tell = config, tell
 
@@ -25,7 +35,7 @@ class LocalGenerator:
         """Yield a response to each request, batch by batch.
 
         Raises:
-            ConfigError: vLLM is missing, or the model cannot be asked.
+            ConfigError: the model cannot be asked, for want of a chat template or of memory for vLLM.
             DataError: the model cannot be loaded.
         """
         from microcoder.training.inference import Decoding, LocalModel, TransformersModel, VllmModel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 import torch
@@ -98,13 +97,8 @@ class VllmModel:
         """Load it.
 
         Raises:
-            ConfigError: vLLM is not installed, or refuses the model.
+            ConfigError: vLLM refuses the model.
         """
-        if find_spec("vllm") is None:
-            raise ConfigError(
-                "generation.kind = 'vllm', but vLLM is not installed; type: pip install vllm (GPU machines only), "
-                "or use generation.kind transformers, or endpoint with a server of your own"
-            )
         from vllm import LLM  # pyrefly: ignore[missing-import]
 
         try:
