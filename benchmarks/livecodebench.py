@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import base64
+import contextlib
 import gzip
 import json
 import multiprocessing
@@ -39,7 +40,16 @@ from microcoder.types import Program, Verdict
 Row = dict[str, Any]
 ABRIDGED = "...(truncated) ..."
 TIMEOUT_SECONDS = 6
-FIELDS = "question_title question_content platform question_id contest_id contest_date starter_code difficulty".split()
+FIELDS = (
+    "question_title",
+    "question_content",
+    "platform",
+    "question_id",
+    "contest_id",
+    "contest_date",
+    "starter_code",
+    "difficulty",
+)
 
 
 def read_submissions(folder: Path) -> dict[str, dict[str, Row]]:
@@ -131,10 +141,8 @@ def judge_by_livecodebench(question: Question, code: str) -> tuple[bool, str]:
     theirs.close()
     answer = (False, "no answer")
     if ours.poll((TIMEOUT_SECONDS + 1) * len(problem.tests) + 5):
-        try:
+        with contextlib.suppress(EOFError):
             answer = ours.recv()
-        except EOFError:
-            pass
     process.kill()
     process.join()
     return answer
@@ -143,8 +151,9 @@ def judge_by_livecodebench(question: Question, code: str) -> tuple[bool, str]:
 def run_livecodebench(sample: Row, code: str, answer: Connection) -> None:
     from lcb_runner.evaluation.testing_util import run_test  # pyrefly: ignore[missing-import]
 
-    sys.stdout = sys.stderr = open(os.devnull, "w")
-    results, note = run_test(sample, test=code, timeout=TIMEOUT_SECONDS)
+    with open(os.devnull, "w") as nowhere:
+        sys.stdout = sys.stderr = nowhere
+        results, note = run_test(sample, test=code, timeout=TIMEOUT_SECONDS)
     is_right = all(result is True or (not isinstance(result, bool) and result > 0) for result in results)
     answer.send((is_right, str(note.get("error_message") or note)[:200]))
 
