@@ -53,10 +53,12 @@ def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatc
 
 def test_what_a_server_refuses_can_be_left_out() -> None:
     with serve(echo) as server:
-        generator = EndpointGenerator(config(server.url, send_seed=False, max_tokens_key="max_completion_tokens"))
+        changes = {"send_seed": False, "max_tokens_key": "max_completion_tokens", "extra": {"top_k": 20}}
+        generator = EndpointGenerator(config(server.url, **changes))
         assert len(list(generator.generate(requests(1)))) == 1
     assert "seed" not in server.requests[0]
     assert server.requests[0]["max_completion_tokens"] == 77
+    assert server.requests[0]["top_k"] == 20
     assert server.keys == [None]
 
 

@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, JsonValue, Tag, model_validator
 
 from microcoder.config import Config, kind_or
 from microcoder.dataset.benchmarks.mbpp import Split
@@ -94,6 +94,8 @@ class Transformers(Config):
     revision: str | None = None
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Of the weights."""
+    template_options: dict[str, JsonValue] = Field(default={})
+    """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
     batch_size: int = Field(default=16, ge=1)
     """Responses sampled at a time; bounds memory."""
     sampling: Sampling = Sampling()
@@ -111,6 +113,8 @@ class Vllm(Config):
     """Tensor parallel size."""
     max_context_tokens: int | None = Field(default=None, ge=1)
     """Prompt and response together; None: the model's own."""
+    template_options: dict[str, JsonValue] = Field(default={})
+    """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
     batch_problems: int = Field(default=64, ge=1)
     """Problems handed over at a time; what is written survives a kill."""
     sampling: Sampling = Sampling()
@@ -136,6 +140,8 @@ class Endpoint(Config):
     """What the server calls the length limit."""
     send_seed: bool = True
     """Ask for a seed of its own for each sample; some servers refuse the key."""
+    extra: dict[str, JsonValue] = Field(default={})
+    """Further keys of a request, such as top_k = 20, or chat_template_kwargs of vLLM's server."""
     sampling: Sampling = Sampling()
 
 

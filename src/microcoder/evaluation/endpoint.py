@@ -103,6 +103,7 @@ class EndpointGenerator:
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             self._config.max_tokens_key: sampling.max_tokens,
+            **self._config.extra,
         }
         return {**body, "seed": request.seed} if self._config.send_seed else body
 

@@ -51,10 +51,16 @@ class LocalGenerator:
                 dtype=config.dtype,
                 num_gpus=config.num_gpus,
                 max_context_tokens=config.max_context_tokens,
+                template_options=config.template_options,
             )
             size = config.batch_problems * sampling.num_samples
         else:
-            model = TransformersModel(config.model, revision=config.revision, dtype=config.dtype)
+            model = TransformersModel(
+                config.model,
+                revision=config.revision,
+                dtype=config.dtype,
+                template_options=config.template_options,
+            )
             size = config.batch_size
         decoding = Decoding(sampling.temperature, sampling.top_p, sampling.max_tokens)
         for start in range(0, len(requests), size):

@@ -99,8 +99,8 @@ def render_results(results: Results) -> str:
     ]
     if not results["is_complete"]:
         lines.append(
-            f"NOT COMPLETE: {results['num_samples']} samples of {results['num_problems']} of "
-            f"{results['num_questions']} problems are judged so far"
+            f"NOT COMPLETE: {results['num_problems']} of {results['num_questions']} problems have verdicts, "
+            f"of {results['num_samples']} samples"
         )
     if results["num_unscored"]:
         lines.append(f"UNSCORED: {results['num_unscored']} samples, in no figure, because the sandbox failed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -46,20 +46,23 @@ class LocalModel(Protocol):
 class TransformersModel:
     """A model that transformers runs, on a GPU where there is one."""
 
-    def __init__(self, name: str, *, revision: str | None, dtype: str) -> None:
+    def __init__(
+        self, name: str, *, revision: str | None, dtype: str, template_options: Mapping[str, Any] | None = None
+    ) -> None:
         """Load it.
 
         Raises:
             DataError: the folder or the hub has no such model, or only a part of it.
         """
         model, self._tokenizer = load_checkpoint(model_source(name), revision=revision, dtype=dtype)
+        self._template_options = template_options or {}
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._ends = _end_tokens(model, self._tokenizer)
         self._model: Any = model.to(self._device).eval()  # pyrefly: ignore[bad-argument-type]
 
     def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Generated]:
         """Return one response to each chat, all in one batch; the first seed stands for the batch."""
-        texts = [_render(self._tokenizer, chat) for chat in chats]
+        texts = [_render(self._tokenizer, chat, self._template_options) for chat in chats]
         self._tokenizer.padding_side = "left"
         if self._tokenizer.pad_token_id is None:
             self._tokenizer.pad_token_id = self._ends[0]
@@ -92,7 +95,14 @@ class VllmModel:
     """A model that vLLM runs in this process."""
 
     def __init__(
-        self, name: str, *, revision: str | None, dtype: str, num_gpus: int, max_context_tokens: int | None
+        self,
+        name: str,
+        *,
+        revision: str | None,
+        dtype: str,
+        num_gpus: int,
+        max_context_tokens: int | None,
+        template_options: Mapping[str, Any] | None = None,
     ) -> None:
         """Load it.
 
@@ -101,6 +111,7 @@ class VllmModel:
         """
         from vllm import LLM  # pyrefly: ignore[missing-import]
 
+        self._template_options = dict(template_options or {})
         try:
             self._engine = LLM(
                 model=model_source(name),
@@ -113,7 +124,11 @@ class VllmModel:
             raise ConfigError(f"vLLM cannot load {name!r}: {str(error).strip().splitlines()[0]}") from None
 
     def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Generated]:
-        """Return one response to each chat."""
+        """Return one response to each chat.
+
+        Raises:
+            ConfigError: a prompt is longer than the context.
+        """
         from vllm import SamplingParams  # pyrefly: ignore[missing-import]
 
         settings = [
@@ -122,18 +137,29 @@ class VllmModel:
             )
             for seed in seeds
         ]
-        answers = self._engine.chat([list(chat) for chat in chats], settings, use_tqdm=False)
+        try:
+            answers = self._engine.chat(
+                [list(chat) for chat in chats],
+                settings,
+                use_tqdm=False,
+                chat_template_kwargs=self._template_options or None,
+            )
+        except ValueError as error:
+            raise ConfigError(
+                f"vLLM refuses a prompt: {str(error).strip().splitlines()[0]}; "
+                "raise generation.max_context_tokens, or select other problems"
+            ) from None
         outputs = [answer.outputs[0] for answer in answers]
         return [Generated(out.text, len(out.token_ids), out.finish_reason == "length") for out in outputs]
 
 
-def _render(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> str:
+def _render(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping[str, Any]) -> str:
     if tokenizer.chat_template is None:
         raise ConfigError(
             "the tokenizer has no chat template, so a base model cannot be asked; use an instruction-tuned checkpoint, "
             "or save a chat_template into its tokenizer_config.json"
         )
-    return str(tokenizer.apply_chat_template(list(chat), tokenize=False, add_generation_prompt=True))
+    return str(tokenizer.apply_chat_template(list(chat), tokenize=False, add_generation_prompt=True, **options))
 
 
 def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
