@@ -200,7 +200,7 @@ def test_samples_have_seeds_of_their_own(tmp_path: Path, benchmark: Path) -> Non
 
 def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, benchmark: Path) -> None:
     config = file_config(tmp_path, benchmark, {})
-    stdin, _, call = load_questions(config)
+    stdin, _, call = load_questions(config, tell=print)
     system, user = build_messages(stdin, config)
     assert system["content"].startswith("You are an expert Python programmer. You will be given a question")
     assert user["content"] == (

@@ -41,7 +41,7 @@ def evaluate(
     config
         Config (TOML). Give it again to lay another over the first.
     run_dir
-        Where the evaluation is written; by default runs/eval-<digest of the config>.
+        Where the evaluation is written; by default runs/eval-DIGEST, of the config.
     dry_run
         Print the resolved config and stop.
     json

@@ -38,6 +38,8 @@ class LiveCodeBench(Config):
     """CPU seconds a test; LiveCodeBench's checker gives as many of wall time."""
     memory_limit_mib: int = Field(default=2048, ge=32, le=65536)
     """Of a test; LiveCodeBench's checker has no limit."""
+    skip_broken: bool = False
+    """Leave out problems whose tests cannot be read, and say which; otherwise they are an error."""
 
 
 class HumanEval(Config):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from typing import Any
 
@@ -31,8 +31,8 @@ _WITHOUT_STARTER = (
 )
 
 
-def load_questions(config: EvalConfig) -> list[Question]:
-    """Return the questions that a config selects.
+def load_questions(config: EvalConfig, *, tell: Callable[[str], None]) -> list[Question]:
+    """Return the questions that a config selects; `tell` hears of those that are left out as broken.
 
     Raises:
         ConfigError: the selection contradicts itself.
@@ -53,6 +53,7 @@ def load_questions(config: EvalConfig) -> list[Question]:
                 selection=selection,
                 time_limit_seconds=benchmark.time_limit_seconds,
                 memory_limit_mib=benchmark.memory_limit_mib,
+                on_broken=(lambda why: tell(f"left out: {why}")) if benchmark.skip_broken else None,
             )
         case HumanEval():
             return read_humaneval(benchmark.path, plus=benchmark.plus)

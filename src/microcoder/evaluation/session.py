@@ -55,7 +55,7 @@ def run_evaluation(
     folder.check_place()
     check_config(folder, config)
     observer.phase("reading the benchmark", done=0, total=0)
-    questions = load_questions(config)
+    questions = load_questions(config, tell=observer.note)
     with folder.lock():
         _open_folder(folder, config, questions, command=command)
         _collect_samples(folder, config, questions, observer=observer)

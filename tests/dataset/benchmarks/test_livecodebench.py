@@ -183,6 +183,15 @@ def test_a_missing_field_and_no_json_are_refused(tmp_path: Path) -> None:
         read_livecodebench(write_rows(tmp_path / "d.jsonl", [make_row(), make_row()]))
 
 
+def test_broken_rows_can_be_left_out_and_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    rows = [make_row("fine"), make_row("bad", private_test_cases="?")]
+    questions = read_livecodebench(write_rows(tmp_path / "test.jsonl", rows), on_broken=told.append)
+    assert [question.id for question in questions] == ["fine"]
+    assert len(told) == 1
+    assert "line 2: private_test_cases cannot be read" in told[0]
+
+
 def test_a_file_that_changes_under_way_is_refused(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "test.jsonl", [make_row()])
     (question,) = read_livecodebench(path)

@@ -108,11 +108,13 @@ def read_livecodebench(
     selection: Selection | None = None,
     time_limit_seconds: float = TIME_LIMIT_SECONDS,
     memory_limit_mib: int = MEMORY_LIMIT_MIB,
+    on_broken: Callable[[str], None] | None = None,
 ) -> list[Question]:
     """Read the selected problems, ordered by id as LiveCodeBench orders them.
 
     Every selected row is checked whole, its tests included, and the tests are then let go: a release unpacks to more
-    than memory holds, so a question reads its own again when it is judged.
+    than memory holds, so a question reads its own again when it is judged. A broken row is an error, unless `on_broken`
+    is given: it is called with what is wrong, and the row is left out.
 
     Raises:
         ConfigError: the release does not fit the path.
@@ -128,7 +130,13 @@ def read_livecodebench(
             held = _read_date(row)
             if not selection.holds(row.values["platform"], row.values["difficulty"], held):
                 continue
-            question = _read_question(row, held, limits)
+            try:
+                question = _read_question(row, held, limits)
+            except DataError as error:
+                if on_broken is None:
+                    raise
+                on_broken(str(error))
+                continue
             if question.id in questions:
                 raise DataError(f"{row.where}: question_id {question.id!r} was used before; each may appear once")
             questions[question.id] = question
