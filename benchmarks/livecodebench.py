@@ -1,13 +1,13 @@
 """Our verdicts against those of LiveCodeBench's own checker, on what two models answered to LiveCodeBench.
 
     git clone https://github.com/LiveCodeBench/LiveCodeBench
-    tar xf lcb_eval.tar.xz && python benchmarks/livecodebench.py lcb_eval --livecodebench LiveCodeBench
+    tar xf lcb_eval.tar.xz && python benchmarks/livecodebench.py lcb_eval --livecodebench LiveCodeBench [--every 8]
 
 The published submissions hold problems and answers, not tests. Tests are taken from the statements' samples (public)
 and from what the submissions say of failed tests where it is not abridged (hidden), and are written as
 code_generation_lite publishes them, so that our reader is measured too. Both checkers then judge every answer by the
 same file. Every disagreement is printed as one JSON line, with a third opinion: what plain Python prints for every
-test, compared token by token (real numbers to 1e-6).
+test, compared token by token (real numbers to 1e-6). Their limit is wall time: run it on a quiet machine.
 """
 
 from __future__ import annotations
@@ -200,6 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--livecodebench", type=Path, required=True, help="a checkout of LiveCodeBench")
+    parser.add_argument("--every", type=int, default=1, help="judge every n-th problem only")
     parser.add_argument("--workers", type=int)
     arguments = parser.parse_args()
     sys.path.insert(0, str(arguments.livecodebench))
@@ -209,7 +210,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "test.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
-        questions = read_livecodebench(path)
+        questions = read_livecodebench(path)[:: arguments.every]
         counts: Counter[str] = Counter()
         with Judge(workers=arguments.workers, stop="first_failure") as judge:
             for model, answers in models.items():
