@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError
 
 import microcoder
 from microcoder.cli import doctor, judge, report, train
+from microcoder.cli import eval as evaluation
 from microcoder.errors import MicroCoderError
 
 app = App(name="microcoder", help="Reinforcement learning of coding models.", version=microcoder.__version__)
@@ -16,6 +17,7 @@ app.command(judge.judge)
 app.command(train.train)
 app.command(report.report)
 app.command(doctor.doctor)
+app.command(evaluation.app)
 
 USER_ERROR = 2
 INTERRUPTED = 130

@@ -15,13 +15,12 @@ from typing import Any
 import torch
 from accelerate import PartialState
 from peft import LoraConfig, PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils import logging as transformers_logging
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from microcoder.errors import ConfigError, DataError
+from microcoder.errors import ConfigError
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
-from microcoder.training.checkpoints import STAGING, check_model_folder, copy_model
+from microcoder.training.checkpoints import STAGING, copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import HuggingFaceModel, MicroModel, TrainConfig
 from microcoder.training.engines.trl.arguments import build_arguments, cut_batches
@@ -29,6 +28,7 @@ from microcoder.training.engines.trl.trainer import MicroCoderTrainer
 from microcoder.training.observer import Observer
 from microcoder.training.tasks import Tasks
 from microcoder.training.warmstart import build_micro_checkpoint
+from microcoder.training.weights import load_checkpoint, model_source, silence_transformers
 
 
 def _processes() -> PartialState:
@@ -71,8 +71,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     """
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
+    silence_transformers()
     cut_batches(config, num_processes=_processes().num_processes)
     if config.rollout.backend == "vllm" and find_spec("vllm") is None:
         raise ConfigError(
@@ -82,24 +81,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     source = _find_model(config, observer)
     model = config.model
     revision, dtype = (model.revision, model.dtype) if isinstance(model, HuggingFaceModel) else (None, "float32")
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, padding_side="left")
-        weights, report = AutoModelForCausalLM.from_pretrained(
-            source, revision=revision, dtype=getattr(torch, dtype), output_loading_info=True
-        )
-    except Exception as error:  # foreign files fail in many ways: safetensors, tokenizers, pydantic, the hub
-        reason = str(error).strip().split("\n")[0]
-        raise DataError(
-            f"cannot load model {source!r}: {type(error).__name__}: {reason}; check the name and the files, or "
-            "download it and pass --model.path FOLDER"
-        ) from None
-    if missing := sorted(report["missing_keys"]):
-        raise DataError(
-            f"checkpoint {source!r} lacks {len(missing)} weights of its own architecture (first: {missing[0]}); they "
-            "would be random: save the whole model with save_pretrained()"
-        )
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        raise DataError(f"model {source!r} has no tokenizer; save one into its folder with save_pretrained()")
+    weights, tokenizer = load_checkpoint(source, revision=revision, dtype=dtype)
     return Policy(weights, tokenizer, source)
 
 
@@ -113,11 +95,7 @@ def _find_model(config: TrainConfig, observer: Observer) -> str:
                 observer.note(f"warm start of the micro model: step {step}/{num_steps}, loss {loss:.2f}")
 
         return str(build_micro_checkpoint(model.warm_start, cache=model.cache, on_progress=tell))
-    if Path(model.path).exists() or model.path.startswith((".", "/", "~")) or model.path.count("/") > 1:
-        folder = Path(model.path).expanduser()
-        check_model_folder(folder)
-        return str(folder)
-    return model.path
+    return model_source(model.path)
 
 
 def train(
