@@ -208,6 +208,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("tests_total", pa.int64()),
             ("tests", pa.list_(test)),
             ("reward", pa.float64()),
+            ("length_penalty", pa.float64()),
             ("advantage", pa.float64()),
             ("masked_why", pa.string()),
         ]

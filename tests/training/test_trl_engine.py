@@ -19,6 +19,7 @@ from microcoder.training.engines.trl.arguments import build_arguments, cut_batch
 from microcoder.training.engines.trl.engine import build_adapter, load_policy
 from microcoder.training.engines.trl.sampling import set_sampling
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
+from microcoder.training.filtering import is_mixed
 from microcoder.training.observer import Silent
 from microcoder.training.session import load_tasks
 
@@ -184,3 +185,28 @@ def test_a_step_uses_the_advantages_that_were_decided(tiny_checkpoint: Path, tmp
     assert [sample.rollout.problem_id for sample in scored] == [row["problem_id"] for row in rows]
     assert output["completion_mask"].sum(1).tolist() == [len(sample.rollout.token_ids) for sample in scored]
     assert output["old_per_token_logps"].shape == output["completion_ids"].shape
+
+
+def test_flat_groups_give_way_to_others(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
+    changes = {"algorithm.group_filtering.kind": "dynamic", "batch.train_batch_size": "4", "problems.tiers": '["easy"]'}
+    trainer = build_trainer(tiny_checkpoint, tmp_path, judge, **changes)
+    model = trainer.model
+    assert model is not None
+    model.train()
+    rows = [trainer.train_dataset[index] for index in range(4) for _ in range(4)]  # type: ignore[index]
+    torch.manual_seed(0)
+    output = trainer._generate_and_score_completions(rows)
+    groups, left_out = trainer._scored_P_G, trainer._filtered_P_G
+    scored = [sample for group in groups for sample in group]
+    assert len(groups) == 4
+    assert left_out, "no group was flat: the test shows nothing"
+    assert not any(is_mixed(group) for group in left_out[: sum(map(is_mixed, groups))])
+    asked = [group[0].rollout.problem_id for group in (*groups, *left_out)]
+    assert len(set(asked)) == len(asked)
+    assert output["advantages"].tolist() == pytest.approx([sample.advantage for sample in scored])
+    assert output["completion_mask"].sum(1).tolist() == [len(sample.rollout.token_ids) for sample in scored]
+    ids = [
+        tuple(row[mask.bool()].tolist())
+        for row, mask in zip(output["completion_ids"], output["completion_mask"], strict=True)
+    ]
+    assert ids == [sample.rollout.token_ids for sample in scored]

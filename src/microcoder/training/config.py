@@ -10,7 +10,7 @@ from pydantic import Field, Tag, model_validator
 from microcoder.config import Config, kind_or
 from microcoder.evaluator import StopRule
 from microcoder.micro import DemonstrationNoise
-from microcoder.training.masking import NonIncorrect
+from microcoder.training.algorithm_config import AlgorithmConfig, SoftLengthPenalty
 from microcoder.training.prompts import PromptStyle
 
 
@@ -166,46 +166,6 @@ class BatchConfig(Config):
         return self
 
 
-class NoMasking(Config):
-    """Keep every advantage."""
-
-    kind: Literal["none"]
-
-
-class MaskAll(Config):
-    """Zero the advantage of every truncated rollout (DeepCoder)."""
-
-    kind: Literal["all"]
-
-
-class ConditionalMasking(Config):
-    """Zero the advantage of some truncated rollouts (paper, equation 2)."""
-
-    kind: Literal["conditional"] = "conditional"
-    rho: float = Field(default=0.1, ge=0, le=1)
-    """Share of the eligible truncated rollouts that is masked."""
-    repeat_window_tokens: int = Field(default=128, ge=1)
-    """m: a response whose last m tokens equal the m before is not eligible."""
-    non_incorrect: NonIncorrect = "correct_or_incomplete"
-
-
-class AlgorithmConfig(Config):
-    """MicroCoder-GRPO: group-normalised advantage, conditional truncation masking, high clip, no KL."""
-
-    masking: Annotated[
-        Annotated[ConditionalMasking, Tag("conditional")]
-        | Annotated[MaskAll, Tag("all")]
-        | Annotated[NoMasking, Tag("none")],
-        kind_or("conditional"),
-    ] = ConditionalMasking()
-    clip_low: float = Field(default=0.2, gt=0, lt=1)
-    clip_high: float = Field(default=0.28, gt=0)
-    loss_normalisation: Literal["dapo", "grpo", "dr_grpo"] = "dapo"
-    """What a token's loss is divided by: all tokens of the step, of its response, or a constant (TRL's loss types)."""
-    kl_coefficient: float = Field(default=0.0, ge=0)
-    """beta_0; 0 needs no reference model."""
-
-
 class OptimizerConfig(Config):
     """AdamW."""
 
@@ -287,6 +247,16 @@ class TrainConfig(Config):
                 f"batch.micro_batch_rollouts={micro} does not divide the {rollouts} rollouts of an update "
                 f"(ppo_mini_batch_size {self.batch.ppo_mini_batch_size} x num_samples {self.rollout.num_samples}); "
                 f"try {_largest_divisor(rollouts, micro)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _penalty_fits_the_length(self) -> TrainConfig:
+        penalty, tokens = self.algorithm.length_penalty, self.rollout.max_response_tokens
+        if isinstance(penalty, SoftLengthPenalty) and penalty.window_tokens > tokens:
+            raise ValueError(
+                f"algorithm.length_penalty.window_tokens={penalty.window_tokens} is more than "
+                f"rollout.max_response_tokens={tokens}; try {max(1, tokens // 5)}"
             )
         return self
 

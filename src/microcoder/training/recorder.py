@@ -32,8 +32,12 @@ def record_step(
     max_response_tokens: int,
     optimizer: Mapping[str, float],
     seconds: Mapping[str, float],
+    filtered_P_G: Groups = (),
 ) -> StepMetrics:
-    """Write a step's rollouts and its metrics row; return the row."""
+    """Write a step's rollouts and its metrics row; return the row.
+
+    Groups that dynamic filtering left out (`filtered_P_G`) are counted, and are in no other figure and no file.
+    """
     samples = [sample for group in scored_P_G for sample in group]
     rewards = [sample.reward for sample in samples if sample.reward is not None]
     lengths = [len(sample.rollout.token_ids) for sample in samples]
@@ -57,6 +61,8 @@ def record_step(
         masked={reason: masked.count(reason) for reason in sorted(set(masked))},
         optimizer=dict(optimizer),
         seconds=dict(seconds),
+        filtered_groups=len(filtered_P_G),
+        sampled_accuracy=summarise_accuracy([*samples, *(s for group in filtered_P_G for s in group)])[0],
     )
     write_rollouts(
         run.rollout_file(step), [rollout_row(sample, step=step, temperature=temperature) for sample in samples]

@@ -77,9 +77,13 @@ def build_arguments(config: TrainConfig, batches: Batches, *, output_dir: Path) 
         use_vllm=config.rollout.backend == "vllm",
         vllm_mode="colocate",
         beta=algorithm.kl_coefficient,
+        # TRL would weigh the KL term by the ratio (DeepSeek-V3.2); GRPO's equation and the paper's do not.
+        use_bias_correction_kl=False,
         epsilon=algorithm.clip_low,
         epsilon_high=algorithm.clip_high,
-        loss_type=algorithm.loss_normalisation,
+        loss_type=algorithm.loss_type,
+        # TRL's advantages are replaced by ours; said all the same, for what TRL logs.
+        scale_rewards="none" if algorithm.advantage == "dr_grpo" else "group",
         learning_rate=optimizer.learning_rate,
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=optimizer.warmup_steps * batches.updates_per_step,

@@ -22,16 +22,23 @@ from microcoder.errors import TrainingError
 from microcoder.evaluator import Judge
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
+from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.checkpoints import STAGING, publish_checkpoint
 from microcoder.training.clocks import PhaseClock, RunClock
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl.arguments import Batches
 from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
+from microcoder.training.engines.trl.resampling import (
+    SampledGroup,
+    join_generated,
+    sample_mixed_groups,
+    split_generated,
+)
 from microcoder.training.engines.trl.sampling import set_sampling
 from microcoder.training.observer import Observer
 from microcoder.training.recorder import record_evaluation, record_step
 from microcoder.training.schedules import order_problems, staged_value
-from microcoder.training.scoring import build_mask, score_heldout, score_rollouts
+from microcoder.training.scoring import build_rules, score_heldout, score_rollouts
 from microcoder.training.tasks import Task, Tasks
 from microcoder.types import Prompt, Rollout
 
@@ -70,13 +77,15 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.judge, self.run, self.run_clock, self.observer = judge, run, run_clock, observer
         self.train_tasks = {task.problem.id: task for task in tasks.train}
         self.heldout_tasks = tasks.heldout
-        self.mask = build_mask(config.algorithm)
+        self.rules = build_rules(config.algorithm, max_response_tokens=config.rollout.max_response_tokens)
         self.clock = PhaseClock(observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
         self.opens_thinking = self.is_chat and _opens_thinking(tokenizer)
         self.stop_requested = False
         self._scored_P_G: list[list[ScoredRollout]] = []
+        self._filtered_P_G: list[list[ScoredRollout]] = []
+        self._ready: list[SampledGroup] | None = None
         self._updates: list[dict[str, float]] = []
         super().__init__(
             model=model,
@@ -99,14 +108,45 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         temperature = staged_value(self.config.temperature_stages(), step=self.steps_done + 1)
         set_sampling(self, temperature=temperature, max_response_tokens=self.config.rollout.max_response_tokens)
+        filtering = self.config.algorithm.group_filtering
+        if isinstance(filtering, DynamicFiltering):
+            groups, left_out = sample_mixed_groups(
+                self._sample_groups,
+                [group[0]["problem_id"] for group in _cut(inputs, self.config.rollout.num_samples)],
+                all_ids=list(self.train_tasks),
+                max_rounds=filtering.max_rounds,
+                seed=self.config.seed,
+                step=self.steps_done + 1,
+                process=self.accelerator.process_index,
+                num_processes=self.accelerator.num_processes,
+            )
+            self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
+            inputs = [row for group in groups for row in group.inputs]
         output = super()._generate_and_score_completions(inputs)
+        self._ready = None
         advantages = [sample.advantage for group in self._scored_P_G for sample in group]
         output["advantages"] = torch.tensor(
             advantages, dtype=output["advantages"].dtype, device=output["advantages"].device
         )
         return output
 
+    def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
+        num_samples = self.config.rollout.num_samples
+        inputs = [
+            {"prompt": self._as_trl(self.train_tasks[problem_id].prompt), "problem_id": problem_id}
+            for problem_id in problem_ids
+            for _ in range(num_samples)
+        ]
+        generated = split_generated(self._generate([row["prompt"] for row in inputs]))
+        scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
+        return [
+            SampledGroup(*group)
+            for group in zip(_cut(inputs, num_samples), _cut(generated, num_samples), scored_P_G, strict=True)
+        ]
+
     def _generate(self, prompts: list[Any]) -> Any:
+        if self._ready is not None:
+            return join_generated(self._ready)
         with self.clock.phase("generate"):
             return super()._generate(prompts)
 
@@ -119,18 +159,24 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         **_: object,
     ) -> list[float | None]:
         """Score the rollouts of this process; TRL asks for their rewards, `_scored_P_G` keeps the rest."""
-        tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_id, self.config.rollout.num_samples)]
+        if self._ready is None:
+            self._scored_P_G = self._score(completion_ids, problem_id)
+        else:
+            self._scored_P_G = [group.scored for group in self._ready]
+        return [sample.reward for group in self._scored_P_G for sample in group]
+
+    def _score(self, completion_ids: list[list[int]], problem_ids: Sequence[str]) -> list[list[ScoredRollout]]:
+        tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_ids, self.config.rollout.num_samples)]
         rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.config.rollout.max_response_tokens)
         with self.clock.phase("judge"):
-            self._scored_P_G = score_rollouts(
+            return score_rollouts(
                 rollouts_P_G,
                 [task.problem for task in tasks_P],
                 judge=self.judge,
-                mask=self.mask,
+                rules=self.rules,
                 seed=self.config.seed,
                 step=self.steps_done + 1,
             )
-        return [sample.reward for group in self._scored_P_G for sample in group]
 
     def _rollouts(
         self, completion_ids: list[list[int]], tasks_P: Sequence[Task], max_response_tokens: int
@@ -219,7 +265,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _record_step(self) -> None:
         step = self.steps_done
-        everyone = gather_object(self._scored_P_G)
+        everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
             metrics = record_step(
                 self.run,
@@ -229,6 +275,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 max_response_tokens=self.config.rollout.max_response_tokens,
                 optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
                 seconds=self.clock.read(),
+                filtered_P_G=filtered,
             )
             self.observer.step(metrics, num_steps=self.config.num_steps)
             if metrics.unscored_share > UNSCORED_ALARM_SHARE:
