@@ -1,6 +1,7 @@
 """The only module that knows file names: the run directory is the API between training, insights and viewer.
 
     manifest.json            config, digest, git commit, packages, seeds, isolation level, machine
+    probe.json, probe.svg    what the temperature was chosen from, where a probe chose it
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
     rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
@@ -38,6 +39,8 @@ class RunDirectory:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.manifest = root / "manifest.json"
+        self.probe = root / "probe.json"
+        self.probe_figure = root / "probe.svg"
         self.metrics = root / "metrics.jsonl"
         self.evaluations = root / "evaluations.jsonl"
         self.summary = root / "summary.json"

@@ -26,7 +26,9 @@ from microcoder.micro import generate_problems
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.config import TrainConfig
 from microcoder.training.observer import Silent
-from microcoder.training.session import run_training
+from microcoder.training.probe import read_probe
+from microcoder.training.session import run_probe, run_training
+from microcoder.training.temperature import step_temperature
 
 NUM_STEPS = 4
 RECIPE = {
@@ -169,6 +171,59 @@ def test_damage_of_every_kind_a_kill_can_do_is_undone(
         file.write('{"step": 5, "rew')
     train(tiny_checkpoint, run.root)
     assert_same_run(run, finished)
+
+
+ADAPTIVE = {
+    "rollout.temperature": '{kind = "diversity", grid = [0.6, 0.9], num_problems = 3, converged_diversity = 0.3}',
+    "rollout.diversity_watch": "{window_steps = 4, min_drop = 1e-9, answers = [1.1]}",
+    "rollout.max_response_tokens": "20",
+    "rollout.length_stages": "[{from_step = 3, max_response_tokens = 28}]",
+    "algorithm.length_penalty": '{kind = "soft", window_tokens = 8}',
+    "algorithm.group_filtering": '{kind = "dynamic", max_rounds = 2}',
+    "num_steps": "6",
+}
+
+
+def adaptive(checkpoint: Path) -> dict[str, str]:
+    kept = {key: value for key, value in recipe(checkpoint).items() if not key.startswith("rollout.temperature")}
+    return {**kept, **ADAPTIVE}
+
+
+def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """Probe, length stages, filtering, penalty and answers to a decline: all are functions of what is recorded."""
+    config = load_config(TrainConfig, overrides=adaptive(tiny_checkpoint))
+    whole, cut = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "cut")
+    probe = run_probe(config, run_directory=whole.root, observer=Silent())
+    assert not whole.metrics.exists()
+    assert [point.temperature for point in probe.points] == [0.6, 0.9]
+    assert probe.choice.temperature in (0.6, 0.9)
+    run_training(config, run_directory=whole.root, observer=Silent())
+    rows = whole.read_metrics()
+    assert [row["max_response_tokens"] for row in rows] == [20, 20, 28, 28, 28, 28]
+    diversities = [row["diversity"] for row in rows]
+    assert [row["temperature"] for row in rows] == [
+        step_temperature(
+            config.rollout.temperature,
+            config.rollout.diversity_watch,
+            step=step,
+            diversities=diversities,
+            chosen=probe.choice.temperature,
+        )
+        for step in range(1, 7)
+    ]
+    assert max(row["filtered_groups"] for row in rows) > 0
+    assert any(row["length_penalty"] < 0 for row in rollout_rows(whole.rollouts))
+    shutil.copytree(whole.root, cut.root)
+    cut.summary.unlink()
+    shutil.rmtree(cut.checkpoint(6))
+    run_training(config, run_directory=cut.root, observer=Silent())
+    assert_same_run(cut, whole)
+    # Without `microcoder probe` before it, training makes the same probe itself.
+    alone = RunDirectory(tmp_path / "alone")
+    short = load_config(TrainConfig, overrides={**adaptive(tiny_checkpoint), "num_steps": "1"})
+    run_training(short, run_directory=alone.root, observer=Silent())
+    assert read_probe(alone) == probe
+    assert without_times(alone.read_metrics()[0]) == without_times(rows[0])
 
 
 def test_a_finished_run_is_left_alone(finished: RunDirectory, tiny_checkpoint: Path) -> None:

@@ -7,12 +7,13 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
-from microcoder.cli import judge, report, train
+from microcoder.cli import judge, probe, report, train
 from microcoder.errors import MicroCoderError
 
 app = App(name="microcoder", help="Reinforcement learning of coding models.", version=microcoder.__version__)
 app.command(judge.judge)
 app.command(train.train)
+app.command(probe.probe)
 app.command(report.report)
 
 USER_ERROR = 2

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, model_validator
 
-from microcoder.config import Config, kind_or
+from microcoder.config import Config
 from microcoder.evaluator import StopRule
 from microcoder.micro import DemonstrationNoise
 from microcoder.training.algorithm_config import AlgorithmConfig, SoftLengthPenalty
 from microcoder.training.prompts import PromptStyle
+from microcoder.training.sampling_config import RolloutConfig
 
 
 class WarmStartConfig(Config):
@@ -102,49 +103,6 @@ class ProblemFiles(Config):
     heldout: Path
 
 
-class ConstantTemperature(Config):
-    """One temperature for the whole run."""
-
-    kind: Literal["constant"] = "constant"
-    value: float = Field(default=1.2, gt=0, le=4)
-
-
-class TemperatureStage(Config):
-    """A temperature from a step on."""
-
-    from_step: int = Field(ge=1)
-    value: float = Field(gt=0, le=4)
-
-
-class StagedTemperature(Config):
-    """Low first, then high: transitions at given steps (never a continuous ramp: it damages diversity for good)."""
-
-    kind: Literal["staged"]
-    stages: tuple[TemperatureStage, ...] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _stages_ascend_from_one(self) -> StagedTemperature:
-        steps = [stage.from_step for stage in self.stages]
-        if steps[0] != 1 or steps != sorted(set(steps)):
-            raise ValueError(f"stages start at steps {steps}; the first must be 1 and each later than the one before")
-        return self
-
-
-class RolloutConfig(Config):
-    """How responses are sampled."""
-
-    num_samples: int = Field(default=8, ge=2)
-    """Responses per problem: the group, G."""
-    max_response_tokens: int = Field(default=8192, ge=1)
-    """L_max."""
-    temperature: Annotated[
-        Annotated[ConstantTemperature, Tag("constant")] | Annotated[StagedTemperature, Tag("staged")],
-        kind_or("constant"),
-    ] = ConstantTemperature()
-    backend: Literal["transformers", "vllm"] = "transformers"
-    """`vllm` samples in the training processes (GPU only)."""
-
-
 class BatchConfig(Config):
     """Batch sizes, in problems unless the name says otherwise."""
 
@@ -185,7 +143,7 @@ class EvaluationConfig(Config):
     samples_per_problem: int = Field(default=4, ge=1)
     temperature: float = Field(default=1.0, gt=0, le=4)
     max_response_tokens: int | None = Field(default=None, ge=1)
-    """Longer than in training where set (the paper trains at 4K and tests at 8K); None: the same."""
+    """Longer than in training where set (the paper trains at 4K and tests at 8K); None: the run's last limit."""
     batch_rollouts: int = Field(default=256, ge=1)
     """Responses sampled at a time; bounds memory."""
     seed: int = 1_000_003
@@ -259,13 +217,6 @@ class TrainConfig(Config):
                 f"rollout.max_response_tokens={tokens}; try {max(1, tokens // 5)}"
             )
         return self
-
-    def temperature_stages(self) -> list[tuple[int, float]]:
-        """Return (first step, temperature) pairs, whatever the schedule's kind."""
-        schedule = self.rollout.temperature
-        if isinstance(schedule, ConstantTemperature):
-            return [(1, schedule.value)]
-        return [(stage.from_step, stage.value) for stage in schedule.stages]
 
 
 def _largest_divisor(number: int, at_most: int) -> int:

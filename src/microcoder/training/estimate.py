@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.training.config import HuggingFaceModel, MicroModel, TrainConfig
+from microcoder.training.schedules import staged_value
 
 # Parameters of the models the recipes name, from their model cards: no hub needed for an estimate.
 KNOWN_PARAMETERS = {
@@ -68,8 +69,9 @@ def estimate_run(config: TrainConfig, *, device: str) -> Estimate:
     """
     rollouts_per_step = config.batch.train_batch_size * config.rollout.num_samples
     rollouts = rollouts_per_step * config.num_steps
-    tokens_per_step = rollouts_per_step * config.rollout.max_response_tokens
-    tokens = tokens_per_step * config.num_steps
+    limits = config.rollout.length_limits
+    tokens_per_step = rollouts_per_step * limits[-1][1]
+    tokens = rollouts_per_step * sum(staged_value(limits, step=step) for step in range(1, config.num_steps + 1))
     parameters = count_parameters(config)
     speed, flops = (
         (GPU_TOKENS_PER_SECOND_PER_BILLION, GPU_FLOPS_PER_SECOND)

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from microcoder.errors import TrainingError
+from microcoder.errors import ConfigError, TrainingError
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory, read_json, write_json
 from microcoder.training.checkpoints import STAGING, read_clock
@@ -19,6 +19,7 @@ from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
 from microcoder.training.manifest import build_manifest, changed_keys
 from microcoder.training.observer import Observer
+from microcoder.training.probe import Probe, has_probe, read_probe
 from microcoder.training.tasks import Tasks, load_tasks
 
 ENGINES = {"trl": "microcoder.training.engines.trl.engine"}
@@ -52,6 +53,11 @@ class Engine(Protocol):
         observer: Observer,
     ) -> None:
         """Run the steps that are missing."""
+
+    def probe(
+        self, config: TrainConfig, *, policy: Any, tasks: Tasks, judge: Judge, run: RunDirectory, observer: Observer
+    ) -> None:
+        """Sample the untrained model over a grid of temperatures and record which one was chosen."""
 
     def export_model(self, config: TrainConfig, *, policy: Any, checkpoint: Path, target: Path) -> None:
         """Write a checkpoint's weights and tokenizer as an ordinary Hugging Face folder."""
@@ -119,6 +125,35 @@ def run_training(
     return read_json(run.summary, what="run summary")
 
 
+def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -> Probe:
+    """Probe the untrained model of a recipe, unless the folder holds that probe already; `train` goes on from it.
+
+    Raises:
+        ConfigError: the recipe's temperature is not left to a probe, or it contradicts the machine or the problems.
+        DataError: the problem files or the model folder are wrong.
+        TrainingError: the folder holds a run under another config.
+    """
+    if config.rollout.temperature.kind != "diversity":
+        raise ConfigError(
+            f'rollout.temperature.kind = "{config.rollout.temperature.kind}" leaves nothing to a probe; type '
+            "--rollout.temperature.kind diversity"
+        )
+    run = RunDirectory(run_directory)
+    check_run_directory(run, config)
+    if has_probe(run, config):
+        return read_probe(run)
+    tasks = load_tasks(config)
+    engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
+    policy = engine.load_policy(config, observer=observer)
+    evaluator = config.evaluator
+    with (
+        Judge(workers=evaluator.workers, stop=evaluator.stop, unsafe=evaluator.unsafe_sandbox) as judge,
+        run.lock() if engine.is_main_process() else nullcontext(),
+    ):
+        engine.probe(config, policy=policy, tasks=tasks, judge=judge, run=run, observer=observer)
+    return read_probe(run)
+
+
 def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
     """Refuse a folder that holds something else than this run, or that cannot be written.
 
@@ -138,7 +173,9 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
     nearest = next(path for path in (run.root, *run.root.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise TrainingError(f"{run.root} cannot be written: {nearest} is no writable folder; use another --run-dir")
-    ours = {run.lock_file.name, run.manifest.name}
+    ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.probe_figure)}
+    if not run.checkpoint_steps():
+        ours.add(run.checkpoints.name)  # an engine's scratch folder, left by a probe
     if run.root.exists() and any(path.name not in ours for path in run.root.iterdir()):
         raise TrainingError(f"{run.root} is not empty and holds no run (no manifest.json); use another --run-dir")
 

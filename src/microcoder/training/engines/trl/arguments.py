@@ -56,7 +56,6 @@ def build_arguments(config: TrainConfig, batches: Batches, *, output_dir: Path) 
     """Translate a recipe into TRL's arguments."""
     on_gpu = torch.cuda.is_available()
     model, algorithm, optimizer = config.model, config.algorithm, config.optimizer
-    _, temperature = config.temperature_stages()[0]
     computes_in_bfloat16 = isinstance(model, HuggingFaceModel) and model.compute_dtype == "bfloat16"
     return GRPOConfig(
         output_dir=str(output_dir),
@@ -73,7 +72,6 @@ def build_arguments(config: TrainConfig, batches: Batches, *, output_dir: Path) 
         num_generations_eval=config.evaluation.samples_per_problem,
         num_iterations=1,
         max_completion_length=config.rollout.max_response_tokens,
-        temperature=temperature,
         use_vllm=config.rollout.backend == "vllm",
         vllm_mode="colocate",
         beta=algorithm.kl_coefficient,

@@ -6,13 +6,14 @@ A *step* is ours: one sampling round and its updates. TRL's `global_step` counts
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, TypeVar
 
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
@@ -36,10 +37,13 @@ from microcoder.training.engines.trl.resampling import (
 )
 from microcoder.training.engines.trl.sampling import set_sampling
 from microcoder.training.observer import Observer
+from microcoder.training.probe import has_probe, read_probe, record_probe, summarise_point
 from microcoder.training.recorder import record_evaluation, record_step
+from microcoder.training.sampling_config import DiversityTemperature
 from microcoder.training.schedules import order_problems, staged_value
 from microcoder.training.scoring import build_rules, score_heldout, score_rollouts
 from microcoder.training.tasks import Task, Tasks
+from microcoder.training.temperature import step_temperature
 from microcoder.types import Prompt, Rollout
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -53,6 +57,10 @@ OPTIMIZER_METRICS = {
     "clip_ratio/high_mean": "clip_high_share",
 }
 UNSCORED_ALARM_SHARE = 0.01
+
+
+class ProbeMade(Exception):
+    """The probe that was asked for is recorded; nothing else was."""
 
 
 class MicroCoderTrainer(FrugalGRPOTrainer):
@@ -77,12 +85,15 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.judge, self.run, self.run_clock, self.observer = judge, run, run_clock, observer
         self.train_tasks = {task.problem.id: task for task in tasks.train}
         self.heldout_tasks = tasks.heldout
-        self.rules = build_rules(config.algorithm, max_response_tokens=config.rollout.max_response_tokens)
+        self.step_limit = config.rollout.max_response_tokens
+        self.rules = build_rules(config.algorithm, max_response_tokens=self.step_limit)
+        self._diversities: list[float | None] | None = None
         self.clock = PhaseClock(observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
         self.opens_thinking = self.is_chat and _opens_thinking(tokenizer)
         self.stop_requested = False
+        self.ends_after_probe = False
         self._scored_P_G: list[list[ScoredRollout]] = []
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
@@ -106,8 +117,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     # --- sampling and scoring: one call a step ---------------------------------------------------------------
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        temperature = staged_value(self.config.temperature_stages(), step=self.steps_done + 1)
-        set_sampling(self, temperature=temperature, max_response_tokens=self.config.rollout.max_response_tokens)
+        limit = staged_value(self.config.rollout.length_limits, step=self.steps_done + 1)
+        self.step_limit, self.rules = limit, build_rules(self.config.algorithm, max_response_tokens=limit)
+        set_sampling(self, temperature=self._step_temperature(), max_response_tokens=limit)
         filtering = self.config.algorithm.group_filtering
         if isinstance(filtering, DynamicFiltering):
             groups, left_out = sample_mixed_groups(
@@ -129,6 +141,25 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             advantages, dtype=output["advantages"].dtype, device=output["advantages"].device
         )
         return output
+
+    def _step_temperature(self) -> float:
+        """Decide on the process that has the recorded steps, and tell the others."""
+        decided: list[Any] = [None]
+        if self.accelerator.is_main_process:
+            if self._diversities is None:
+                self._diversities = [row["diversity"] for row in self.run.read_metrics()]
+            rollout = self.config.rollout
+            chosen = read_probe(self.run).choice.temperature if rollout.temperature.kind == "diversity" else None
+            decided = [
+                step_temperature(
+                    rollout.temperature,
+                    rollout.diversity_watch,
+                    step=self.steps_done + 1,
+                    diversities=self._diversities,
+                    chosen=chosen,
+                )
+            ]
+        return broadcast_object_list(decided)[0]
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples = self.config.rollout.num_samples
@@ -167,7 +198,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _score(self, completion_ids: list[list[int]], problem_ids: Sequence[str]) -> list[list[ScoredRollout]]:
         tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_ids, self.config.rollout.num_samples)]
-        rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.config.rollout.max_response_tokens)
+        rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.step_limit)
         with self.clock.phase("judge"):
             return score_rollouts(
                 rollouts_P_G,
@@ -203,38 +234,21 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
         ]
 
-    # --- evaluation on held-out problems ---------------------------------------------------------------------
+    # --- sampling outside of training: held-out problems, and the probe ---------------------------------------
 
     def evaluate_policy(self) -> None:
         """Sample the held-out problems, judge, record; leaves no trace in training (own random numbers)."""
         settings = self.config.evaluation
-        limit = settings.max_response_tokens or self.config.rollout.max_response_tokens
-        # Every process takes equally many, some of them twice: TRL gathers one entry a response.
-        world = self.accelerator.num_processes
-        padded = -(-len(self.heldout_tasks) // world) * world
-        numbered = [(index % len(self.heldout_tasks)) for index in range(padded)]
-        mine = [(index, self.heldout_tasks[index]) for index in numbered[self.accelerator.process_index :: world]]
-        policy = self.model
-        assert policy is not None
-        was_training = policy.training
-        scored: list[tuple[int, list[ScoredRollout]]] = []
         start = time.perf_counter()
-        with self.clock.phase("evaluate"), torch.random.fork_rng():
-            torch.manual_seed(settings.seed + self.accelerator.process_index)
-            set_sampling(self, temperature=settings.temperature, max_response_tokens=limit)
-            policy.eval()
-            for chunk in _cut(mine, max(1, settings.batch_rollouts // settings.samples_per_problem)):
-                tasks_P = [task for _, task in chunk]
-                prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(settings.samples_per_problem)]
-                _, completion_ids, *_ = super()._generate(prompts)
-                rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
-                groups = score_heldout(rollouts_P_G, [task.problem for task in tasks_P], judge=self.judge)
-                scored.extend(zip((index for index, _ in chunk), groups, strict=True))
-            policy.train(was_training)
-            self._metrics["eval"].clear()
-            everyone = gather_object(scored)
+        with self.clock.phase("evaluate"):
+            groups = self._sample_apart(
+                self.heldout_tasks,
+                num_samples=settings.samples_per_problem,
+                temperature=settings.temperature,
+                limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
+                seed=settings.seed,
+            )
         if self.accelerator.is_main_process:
-            groups = [group for _, group in sorted(dict(everyone).items())]
             metrics = record_evaluation(
                 self.run,
                 groups,
@@ -243,6 +257,58 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 seconds={"total": round(time.perf_counter() - start, 4)},
             )
             self.observer.evaluation(metrics)
+
+    def probe_temperatures(self) -> None:
+        """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
+        rollout = self.config.rollout
+        settings = rollout.temperature
+        assert isinstance(settings, DiversityTemperature)
+        tasks = list(self.train_tasks.values())
+        chosen_tasks = random.Random(f"probe-{self.config.seed}").sample(tasks, min(settings.num_problems, len(tasks)))
+        points = []
+        with self.clock.phase("probe"):
+            for number, temperature in enumerate(settings.grid):
+                groups = self._sample_apart(
+                    chosen_tasks,
+                    num_samples=rollout.num_samples,
+                    temperature=temperature,
+                    limit=rollout.max_response_tokens,
+                    seed=self.config.evaluation.seed + 1 + number,
+                )
+                points.append(summarise_point(groups, temperature=temperature))
+        if self.accelerator.is_main_process:
+            self.observer.probe(record_probe(self.run, self.config, points))
+        self.accelerator.wait_for_everyone()
+
+    def _sample_apart(
+        self, tasks: Sequence[Task], *, num_samples: int, temperature: float, limit: int, seed: int
+    ) -> list[list[ScoredRollout]]:
+        """Sample and judge under random numbers of its own; return the groups of all processes, in order."""
+        # Every process takes equally many, some of them twice: TRL gathers one entry a response.
+        world = self.accelerator.num_processes
+        padded = -(-len(tasks) // world) * world
+        numbered = [(index % len(tasks)) for index in range(padded)]
+        mine = [(index, tasks[index]) for index in numbered[self.accelerator.process_index :: world]]
+        policy = self.model
+        assert policy is not None
+        was_training, samples_in_evaluation = policy.training, self.num_generations_eval
+        scored: list[tuple[int, list[ScoredRollout]]] = []
+        with torch.random.fork_rng():
+            torch.manual_seed(seed + self.accelerator.process_index)
+            set_sampling(self, temperature=temperature, max_response_tokens=limit)
+            policy.eval()
+            self.num_generations_eval = num_samples
+            for chunk in _cut(mine, max(1, self.config.evaluation.batch_rollouts // num_samples)):
+                tasks_P = [task for _, task in chunk]
+                prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
+                _, completion_ids, *_ = super()._generate(prompts)
+                rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
+                groups = score_heldout(rollouts_P_G, [task.problem for task in tasks_P], judge=self.judge)
+                scored.extend(zip((index for index, _ in chunk), groups, strict=True))
+            policy.train(was_training)
+            self.num_generations_eval = samples_in_evaluation
+            self._metrics["eval"].clear()
+        return [group for _, group in sorted(dict(gather_object(scored)).items())]
 
     # --- metrics and checkpoints -----------------------------------------------------------------------------
 
@@ -272,11 +338,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 everyone,
                 step=step,
                 temperature=self.temperature,
-                max_response_tokens=self.config.rollout.max_response_tokens,
+                max_response_tokens=self.step_limit,
                 optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
                 seconds=self.clock.read(),
                 filtered_P_G=filtered,
             )
+            if self._diversities is not None:
+                self._diversities.append(metrics.diversity)
             self.observer.step(metrics, num_steps=self.config.num_steps)
             if metrics.unscored_share > UNSCORED_ALARM_SHARE:
                 self.observer.note(
@@ -324,6 +392,11 @@ class _StepBoundary(TrainerCallback):
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: object) -> None:
+        trainer = self.trainer
+        if trainer.config.rollout.temperature.kind == "diversity" and not has_probe(trainer.run, trainer.config):
+            trainer.probe_temperatures()
+        if trainer.ends_after_probe:
+            raise ProbeMade
         if state.global_step == 0:
             self.trainer.evaluate_policy()
             self.trainer.clock.read()
