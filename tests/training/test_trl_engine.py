@@ -13,9 +13,10 @@ from trl import GRPOTrainer
 from microcoder.config import load_config
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
+from microcoder.training.batching import cut_batches
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.trl.arguments import build_arguments, cut_batches
+from microcoder.training.engines.trl.arguments import build_arguments
 from microcoder.training.engines.trl.engine import build_adapter, load_policy
 from microcoder.training.engines.trl.sampling import set_sampling
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer

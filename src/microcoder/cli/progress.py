@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -89,8 +90,8 @@ class Progress:
         write_probe_figure(self._run_directory)
 
     def note(self, text: str) -> None:
-        """Show one line that stays."""
-        self._write(_plain(text))
+        """Show one line that stays; the columns of a table keep their places."""
+        self._write(_printable(text).rstrip())
 
     def _write(self, line: str) -> None:
         if self._is_muted:
@@ -181,4 +182,9 @@ def _duration(seconds: float) -> str:
 
 def _plain(text: str) -> str:
     """One line without control characters, whatever a model or a file put into it."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return " ".join(_printable(text).split())
+
+
+def _printable(text: str) -> str:
+    """The same, but for the spaces of a table."""
+    return re.sub(" *\0[\0 ]*", " ", "".join(c if c.isprintable() else "\0" for c in text))

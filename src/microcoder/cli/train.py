@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from microcoder.config import flatten, load_config
 from microcoder.errors import ConfigError
+from microcoder.training.batching import describe_batches
 from microcoder.training.config import ProblemFiles, TrainConfig
 from microcoder.training.estimate import Estimate, estimate_run
 
@@ -136,11 +137,8 @@ def _print_dry_run(config: TrainConfig, target: Path, *, as_json: bool) -> None:
 
 
 def _describe(config: TrainConfig, estimate: Estimate) -> list[str]:
-    batch, rollout = config.batch, config.rollout
     lines = [
-        f"a step: {batch.train_batch_size} problems x {rollout.num_samples} samples = "
-        f"{estimate.rollouts_per_step} rollouts of at most {rollout.max_response_tokens} tokens, "
-        f"{batch.train_batch_size // batch.ppo_mini_batch_size} updates of {batch.ppo_mini_batch_size} problems",
+        *describe_batches(config, num_processes=int(os.environ.get("WORLD_SIZE", "1"))),
         f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
         f"at most {estimate.max_tokens:,} tokens",
         f"judging: about {estimate.judge_core_hours:.1f} core-hours",

@@ -119,7 +119,7 @@ class BatchConfig(Config):
         if step % update:
             raise ValueError(
                 f"ppo_mini_batch_size={update} does not divide train_batch_size={step}; "
-                f"try {_largest_divisor(step, update)}"
+                f"try {largest_divisor(step, update)}"
             )
         return self
 
@@ -204,7 +204,7 @@ class TrainConfig(Config):
             raise ValueError(
                 f"batch.micro_batch_rollouts={micro} does not divide the {rollouts} rollouts of an update "
                 f"(ppo_mini_batch_size {self.batch.ppo_mini_batch_size} x num_samples {self.rollout.num_samples}); "
-                f"try {_largest_divisor(rollouts, micro)}"
+                f"try {largest_divisor(rollouts, micro)}"
             )
         return self
 
@@ -219,5 +219,6 @@ class TrainConfig(Config):
         return self
 
 
-def _largest_divisor(number: int, at_most: int) -> int:
+def largest_divisor(number: int, at_most: int) -> int:
+    """Return the largest divisor of a number that is no larger than `at_most`."""
     return next(d for d in range(min(number, at_most), 0, -1) if number % d == 0)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from microcoder.errors import ConfigError, TrainingError
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory, read_json, write_json
+from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import STAGING, read_clock
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
@@ -107,6 +108,8 @@ def run_training(
             return _tell_finished(run, observer)
         resume_step = run.latest_checkpoint_step()
         run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
+        for line in describe_batches(config, num_processes=engine.describe_machine()["num_processes"]):
+            observer.note(line)
         if resume_step != config.num_steps:
             engine.train(
                 config,

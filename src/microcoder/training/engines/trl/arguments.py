@@ -2,54 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from trl import GRPOConfig
 
-from microcoder.errors import ConfigError
+from microcoder.training.batching import Batches
 from microcoder.training.config import HuggingFaceModel, TrainConfig
-
-
-@dataclass(frozen=True, slots=True)
-class Batches:
-    """How a step is cut, in the engine's units."""
-
-    rollouts_per_step: int
-    updates_per_step: int
-    rollouts_per_update: int
-    micro_batch_rollouts: int
-    gradient_accumulation_steps: int
-    num_processes: int
-
-
-def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
-    """Return how a step is cut into updates and micro batches.
-
-    Raises:
-        ConfigError: the processes cannot share a step or an update evenly.
-    """
-    batch, num_samples = config.batch, config.rollout.num_samples
-    if batch.train_batch_size % num_processes:
-        raise ConfigError(
-            f"batch.train_batch_size={batch.train_batch_size} cannot be shared by {num_processes} processes; "
-            f"use a multiple of {num_processes}"
-        )
-    rollouts_per_update = batch.ppo_mini_batch_size * num_samples
-    if rollouts_per_update % (batch.micro_batch_rollouts * num_processes):
-        raise ConfigError(
-            f"the {rollouts_per_update} rollouts of an update cannot be cut into micro batches of "
-            f"{batch.micro_batch_rollouts} on {num_processes} processes; lower batch.micro_batch_rollouts"
-        )
-    return Batches(
-        rollouts_per_step=batch.train_batch_size * num_samples,
-        updates_per_step=batch.train_batch_size // batch.ppo_mini_batch_size,
-        rollouts_per_update=rollouts_per_update,
-        micro_batch_rollouts=batch.micro_batch_rollouts,
-        gradient_accumulation_steps=rollouts_per_update // (batch.micro_batch_rollouts * num_processes),
-        num_processes=num_processes,
-    )
 
 
 def build_arguments(config: TrainConfig, batches: Batches, *, output_dir: Path) -> GRPOConfig:

@@ -21,10 +21,11 @@ from transformers.utils import logging as transformers_logging
 from microcoder.errors import ConfigError, DataError
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
+from microcoder.training.batching import cut_batches
 from microcoder.training.checkpoints import STAGING, check_model_folder, copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import HuggingFaceModel, MicroModel, TrainConfig
-from microcoder.training.engines.trl.arguments import build_arguments, cut_batches
+from microcoder.training.engines.trl.arguments import build_arguments
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer, ProbeMade
 from microcoder.training.observer import Observer
 from microcoder.training.tasks import Tasks

@@ -24,10 +24,10 @@ from microcoder.evaluator import Judge
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
 from microcoder.training.algorithm_config import DynamicFiltering
+from microcoder.training.batching import Batches
 from microcoder.training.checkpoints import STAGING, publish_checkpoint
 from microcoder.training.clocks import PhaseClock, RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.trl.arguments import Batches
 from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
 from microcoder.training.engines.trl.resampling import (
     SampledGroup,
