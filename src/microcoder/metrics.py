@@ -76,6 +76,8 @@ class StepMetrics:
     """Problems that dynamic filtering left out of the step: all or none of their samples were right."""
     sampled_accuracy: float | None = None
     """Share of everything sampled and scored that was solved, filtered groups included."""
+    alarms: Sequence[str] = ()
+    """Names of the early warnings that hold at this step (`microcoder.training.alarms`)."""
 
     def as_row(self) -> dict[str, Any]:
         """Return the row as plain JSON values."""

@@ -10,6 +10,7 @@
     model/                   the final weights, Hugging Face format
     summary.json             written last: a run that has it is finished
     report/index.html        drawn from the files above
+    logs/                    what TensorBoard or Weights & Biases keep on disk, where asked for
     .lock                    held while a process writes the run
 
 Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
@@ -49,6 +50,7 @@ class RunDirectory:
         self.checkpoints = root / "checkpoints"
         self.model = root / "model"
         self.report = root / "report" / "index.html"
+        self.logs = root / "logs"
         self.lock_file = root / ".lock"
 
     @property

@@ -10,10 +10,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import keyed_sampling
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -25,6 +25,7 @@ from microcoder.insights.report import write_report
 from microcoder.micro import generate_problems
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.config import TrainConfig
+from microcoder.training.engines.trl import engine
 from microcoder.training.observer import Silent
 from microcoder.training.probe import read_probe
 from microcoder.training.session import run_probe, run_training
@@ -287,21 +288,39 @@ def test_a_run_in_progress_is_left_alone(finished: RunDirectory, tiny_checkpoint
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    """Each samples and scores its own problems; one writes all rows, and both hold the same weights."""
-    run = RunDirectory(tmp_path / "run")
+def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights."""
+    changes = {
+        "num_steps": "2",
+        "batch.ppo_mini_batch_size": "8",  # one update a step: which rollouts share an update is TRL's shuffle
+        "rollout.temperature.stages": "[{from_step = 1, value = 0.7}, {from_step = 2, value = 0.8}]",
+        "problems.num_heldout": "7",  # does not divide by two
+        "evaluation.samples_per_problem": "1",
+    }
+    words = [f"{key}={value}" for key, value in recipe(tiny_checkpoint, **changes).items()]
+    one, two = RunDirectory(tmp_path / "one"), RunDirectory(tmp_path / "two")
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
-    # Seven held-out problems do not divide by two.
-    process = start_cli(tiny_checkpoint, tmp_path, run.root, launch=launch, **{"problems.num_heldout": "7"})
-    assert process.wait(timeout=200) == 0
-    assert run.read_manifest()["machine"]["num_processes"] == 2
-    rows = rollout_rows(run.rollouts)
-    assert [sum(row["step"] == step for row in rows) for step in range(1, NUM_STEPS + 1)] == [32] * NUM_STEPS
-    assert all(len({row["problem_id"] for row in rows if row["step"] == step}) == 8 for step in (1, 2))
-    assert [row["step"] for row in run.read_metrics()] == [1, 2, 3, 4]
-    evaluations = run.read_evaluations()
-    assert [len(row["solved"]) for row in evaluations] == [7, 7, 7]
-    assert run.is_finished
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, *launch, keyed_sampling.__file__, str(two.root), *words], env=environment
+    )
+    monkeypatch.setattr(engine, "MicroCoderTrainer", keyed_sampling.KeyedSampling)
+    train(tiny_checkpoint, one.root, **changes)
+    assert process.wait(timeout=250) == 0
+    assert two.read_manifest()["machine"]["num_processes"] == 2
+
+    def decisions(run: RunDirectory) -> list[tuple[Any, ...]]:
+        keys = ("step", "problem_id", "sample_index", "completion", "reward", "advantage", "masked_why", "temperature")
+        return sorted(tuple(row[key] for key in keys) for row in rollout_rows(run.rollouts))
+
+    assert decisions(two) == decisions(one)
+    assert len(decisions(two)) == 2 * 32
+    assert any(row["masked_why"] for row in rollout_rows(two.rollouts)), "nothing was masked"
+    assert [len(row["solved"]) for row in two.read_evaluations()] == [7, 7]
+    start, ours, theirs = (load_file(f / "model.safetensors") for f in (tiny_checkpoint, two.model, one.model))
+    assert any(not torch.equal(start[name], ours[name]) for name in start), "nothing was learnt"
+    for name, weight in theirs.items():
+        torch.testing.assert_close(ours[name], weight, atol=1e-5, rtol=0)
 
 
 def test_a_folder_that_is_no_run_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
@@ -360,13 +379,11 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def start_cli(
-    checkpoint: Path, folder: Path, run: Path, *, launch: Sequence[str] = (), **changes: str
-) -> subprocess.Popen[bytes]:
+def start_cli(checkpoint: Path, folder: Path, run: Path, **changes: str) -> subprocess.Popen[bytes]:
     config = folder / "recipe.toml"
     config.write_text("")
     flags = [word for key, value in recipe(checkpoint, **changes).items() for word in (f"--{key}", value)]
-    command = [sys.executable, *launch, "-m", "microcoder", "train", "-c", str(config), "--run-dir", str(run), *flags]
+    command = [sys.executable, "-m", "microcoder", "train", "-c", str(config), "--run-dir", str(run), *flags]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

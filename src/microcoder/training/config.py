@@ -165,6 +165,16 @@ class CheckpointConfig(Config):
     every_steps: int = Field(default=10, ge=1)
     keep: int = Field(default=2, ge=1)
     """Latest checkpoints kept."""
+    keep_best: bool = True
+    """Also save and keep the step of the best held-out accuracy: chosen by that accuracy, it flatters it."""
+
+
+class LoggingConfig(Config):
+    """Where metrics go besides the run directory; each needs its package: pip install 'microcoder[wandb]'."""
+
+    to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
+    project: str = "microcoder"
+    """`trackio`, `wandb`: the project that the run is filed under."""
 
 
 class TrainConfig(Config):
@@ -186,6 +196,7 @@ class TrainConfig(Config):
     evaluation: EvaluationConfig = EvaluationConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
+    logging: LoggingConfig = LoggingConfig()
 
     @model_validator(mode="after")
     def _problems_fill_a_step(self) -> TrainConfig:

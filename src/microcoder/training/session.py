@@ -15,9 +15,10 @@ from microcoder.errors import ConfigError, TrainingError
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory, read_json, write_json
 from microcoder.training.batching import describe_batches
-from microcoder.training.checkpoints import STAGING, read_clock
+from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
+from microcoder.training.loggers import LoggingObserver, check_loggers, open_loggers
 from microcoder.training.manifest import build_manifest, changed_keys
 from microcoder.training.observer import Observer
 from microcoder.training.probe import Probe, has_probe, read_probe
@@ -81,6 +82,7 @@ def run_training(
     check_run_directory(run, config)
     if run.is_finished:
         return _tell_finished(run, observer)
+    check_loggers(config.logging)
     tasks = load_tasks(config)
     engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
     policy = engine.load_policy(config, observer=observer)
@@ -110,17 +112,22 @@ def run_training(
         run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
         for line in describe_batches(config, num_processes=engine.describe_machine()["num_processes"]):
             observer.note(line)
-        if resume_step != config.num_steps:
-            engine.train(
-                config,
-                policy=policy,
-                tasks=tasks,
-                judge=judge,
-                run=run,
-                run_clock=run_clock,
-                resume_step=resume_step,
-                observer=observer,
-            )
+        loggers = open_loggers(config.logging, run, resume_step=resume_step or 0) if leads else []
+        try:
+            if resume_step != config.num_steps:
+                engine.train(
+                    config,
+                    policy=policy,
+                    tasks=tasks,
+                    judge=judge,
+                    run=run,
+                    run_clock=run_clock,
+                    resume_step=resume_step,
+                    observer=LoggingObserver(observer, loggers) if loggers else observer,
+                )
+        finally:
+            for logger in loggers:
+                logger.close()
         if leads:
             engine.export_model(config, policy=policy, checkpoint=run.checkpoint(config.num_steps), target=run.model)
             write_json(run.summary, summarise(run, run_clock))
@@ -196,6 +203,8 @@ def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:
         "samples_per_problem": after["samples_per_problem"],
         "num_unscored": before["num_unscored"] + after["num_unscored"],
         "num_steps": after["step"],
+        "best_step": best_step(evaluations),
+        "best_accuracy": max(row["accuracy"] for row in evaluations[1:] or evaluations),
         **clock.read(),
     }
 

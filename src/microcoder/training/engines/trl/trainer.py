@@ -25,7 +25,7 @@ from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.batching import Batches
-from microcoder.training.checkpoints import STAGING, publish_checkpoint
+from microcoder.training.checkpoints import STAGING, best_step, publish_checkpoint
 from microcoder.training.clocks import PhaseClock, RunClock
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
@@ -43,7 +43,7 @@ from microcoder.training.sampling_config import DiversityTemperature
 from microcoder.training.schedules import order_problems, staged_value
 from microcoder.training.scoring import build_rules, score_heldout, score_rollouts
 from microcoder.training.tasks import Task, Tasks
-from microcoder.training.temperature import step_temperature
+from microcoder.training.temperature import step_temperature, transitions
 from microcoder.types import Prompt, Rollout
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -56,7 +56,6 @@ OPTIMIZER_METRICS = {
     "clip_ratio/low_mean": "clip_low_share",
     "clip_ratio/high_mean": "clip_high_share",
 }
-UNSCORED_ALARM_SHARE = 0.01
 
 
 class ProbeMade(Exception):
@@ -87,7 +86,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.heldout_tasks = tasks.heldout
         self.step_limit = config.rollout.max_response_tokens
         self.rules = build_rules(config.algorithm, max_response_tokens=self.step_limit)
-        self._diversities: list[float | None] | None = None
+        self._history: list[dict[str, Any]] | None = None
         self.clock = PhaseClock(observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
@@ -146,8 +145,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         """Decide on the process that has the recorded steps, and tell the others."""
         decided: list[Any] = [None]
         if self.accelerator.is_main_process:
-            if self._diversities is None:
-                self._diversities = [row["diversity"] for row in self.run.read_metrics()]
+            if self._history is None:
+                self._history = self.run.read_metrics()
             rollout = self.config.rollout
             chosen = read_probe(self.run).choice.temperature if rollout.temperature.kind == "diversity" else None
             decided = [
@@ -155,7 +154,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                     rollout.temperature,
                     rollout.diversity_watch,
                     step=self.steps_done + 1,
-                    diversities=self._diversities,
+                    diversities=[row["diversity"] for row in self._history],
                     chosen=chosen,
                 )
             ]
@@ -333,7 +332,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         step = self.steps_done
         everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
-            metrics = record_step(
+            rollout, self._history = self.config.rollout, self._history or []
+            recorded = record_step(
                 self.run,
                 everyone,
                 step=step,
@@ -342,18 +342,23 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
                 seconds=self.clock.read(),
                 filtered_P_G=filtered,
+                history=self._history,
+                watch=rollout.diversity_watch,
+                breaks=transitions(rollout.temperature),
             )
-            if self._diversities is not None:
-                self._diversities.append(metrics.diversity)
-            self.observer.step(metrics, num_steps=self.config.num_steps)
-            if metrics.unscored_share > UNSCORED_ALARM_SHARE:
-                self.observer.note(
-                    f"step {step}: the sandbox could not judge {metrics.unscored_share:.1%} of the rollouts; they are "
-                    "left out of every mean, but the machine needs a look (memory? process limits?)"
-                )
+            self._history.append(recorded.metrics.as_row())
+            self.observer.step(recorded.metrics, num_steps=self.config.num_steps)
+            for alarm in recorded.new_alarms:
+                self.observer.note(f"step {step}: {alarm}")
         self._updates.clear()
         if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
             self.evaluate_policy()
+            if self.config.checkpoint.keep_best and self._is_best(step):
+                self.control.should_save = True
+
+    def _is_best(self, step: int) -> bool:
+        decided: list[Any] = [self.accelerator.is_main_process and best_step(self.run.read_evaluations()) == step]
+        return broadcast_object_list(decided)[0]
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         with self.clock.phase("checkpoint"):
@@ -366,6 +371,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                     step=self.steps_done,
                     clock=self.run_clock.read(),
                     keep=self.config.checkpoint.keep,
+                    best=best_step(self.run.read_evaluations()) if self.config.checkpoint.keep_best else None,
                 )
 
     # --- inputs ----------------------------------------------------------------------------------------------
