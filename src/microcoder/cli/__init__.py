@@ -7,7 +7,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
-from microcoder.cli import judge, probe, report, train
+from microcoder.cli import judge, probe, report, study, train
 from microcoder.errors import MicroCoderError
 
 app = App(name="microcoder", help="Reinforcement learning of coding models.", version=microcoder.__version__)
@@ -15,6 +15,7 @@ app.command(judge.judge)
 app.command(train.train)
 app.command(probe.probe)
 app.command(report.report)
+app.command(study.study)
 
 USER_ERROR = 2
 INTERRUPTED = 130

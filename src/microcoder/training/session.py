@@ -53,8 +53,9 @@ class Engine(Protocol):
         run_clock: RunClock,
         resume_step: int | None,
         observer: Observer,
+        callbacks: Sequence[Any],
     ) -> None:
-        """Run the steps that are missing."""
+        """Run the steps that are missing; `callbacks` are of the engine's own kind."""
 
     def probe(
         self, config: TrainConfig, *, policy: Any, tasks: Tasks, judge: Judge, run: RunDirectory, observer: Observer
@@ -66,11 +67,23 @@ class Engine(Protocol):
 
 
 def run_training(
-    config: TrainConfig, *, run_directory: Path, observer: Observer, command: Sequence[str] = ()
+    config: TrainConfig,
+    *,
+    run_directory: Path,
+    observer: Observer,
+    command: Sequence[str] = (),
+    callbacks: Sequence[Any] = (),
 ) -> dict[str, Any]:
     """Train, or go on with a run that was cut off; return its summary.
 
     Nothing is written before the config, the problems and the model have been checked.
+
+    Args:
+        config: the recipe.
+        run_directory: where the run is, or will be.
+        observer: told what happens.
+        command: recorded in the manifest.
+        callbacks: of the engine's own kind (TRL: `transformers.TrainerCallback`); they see its model and state.
 
     Raises:
         ConfigError: the config contradicts the machine or the problems.
@@ -124,6 +137,7 @@ def run_training(
                     run_clock=run_clock,
                     resume_step=resume_step,
                     observer=LoggingObserver(observer, loggers) if loggers else observer,
+                    callbacks=callbacks,
                 )
         finally:
             for logger in loggers:

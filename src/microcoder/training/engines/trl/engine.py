@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from accelerate import PartialState
 from peft import LoraConfig, PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from transformers.utils import logging as transformers_logging
 
 from microcoder.errors import ConfigError, DataError
@@ -131,6 +131,7 @@ def train(
     run_clock: RunClock,
     resume_step: int | None,
     observer: Observer,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
     """Run the steps that are missing.
 
@@ -142,6 +143,8 @@ def train(
     trainer = _build_trainer(
         config, policy=policy, tasks=tasks, judge=judge, run=run, run_clock=run_clock, observer=observer
     )
+    for callback in callbacks:
+        trainer.add_callback(callback)
     with _stop_between_steps(trainer, observer):
         trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
     if trainer.steps_done < config.num_steps:
