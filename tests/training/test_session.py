@@ -17,6 +17,7 @@ import keyed_sampling
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import TrainerCallback
 
 from microcoder.config import load_config
 from microcoder.dataset import write_problems
@@ -31,6 +32,7 @@ from microcoder.training.probe import read_probe
 from microcoder.training.session import run_probe, run_training
 from microcoder.training.temperature import step_temperature
 
+ROOT = Path(__file__).parents[2]
 NUM_STEPS = 4
 RECIPE = {
     "prompt_style": "bare",
@@ -225,6 +227,37 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
     run_training(short, run_directory=alone.root, observer=Silent())
     assert read_probe(alone) == probe
     assert without_times(alone.read_metrics()[0]) == without_times(rows[0])
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "dapo", "dr-grpo", "mask-all", "microcoder-grpo"])
+def test_every_recipe_takes_a_step(tiny_checkpoint: Path, tmp_path: Path, algorithm: str) -> None:
+    changes = {
+        **{key: value for key, value in RECIPE.items() if key.split(".")[0] in ("model", "problems", "batch")},
+        "model.path": str(tiny_checkpoint),
+        "num_steps": "1",
+        "rollout.num_samples": "4",
+        "rollout.max_response_tokens": "28",
+        "rollout.temperature.value": "0.8",
+        "evaluation.samples_per_problem": "1",
+        "evaluator.workers": "1",
+    }
+    config = load_config(TrainConfig, [ROOT / "recipes" / algorithm / "micro.toml"], changes)
+    seen: list[int] = []
+
+    class Counting(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            seen.append(state.global_step)
+
+    run = RunDirectory(tmp_path)
+    run_training(config, run_directory=run.root, observer=Silent(), callbacks=[Counting()])
+    assert seen == [1, 2]
+    rows = rollout_rows(run.rollouts)
+    reasons = {row["masked_why"] for row in rows}
+    if algorithm == "mask-all":
+        assert all((row["masked_why"] == "truncated") == row["is_truncated"] for row in rows)
+    elif algorithm != "microcoder-grpo":
+        assert reasons == {""}
+    assert ("kl" in run.read_metrics()[0]["optimizer"]) == (algorithm == "grpo")
 
 
 def test_a_finished_run_is_left_alone(finished: RunDirectory, tiny_checkpoint: Path) -> None:

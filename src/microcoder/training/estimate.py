@@ -1,6 +1,7 @@
 """What a run will take, before it starts: counts that follow from the config, and estimates with their assumptions.
 
-Upper bounds where a length is free: every response is counted at `max_response_tokens`. FLOPs are 2 per parameter
+Upper bounds where a length is free: every response is counted at the limit of its step, and dynamic filtering at all of
+its rounds. FLOPs are 2 per parameter
 and token forward and 4 backward (attention left out: below a tenth at these lengths); gradient checkpointing adds a
 forward. Memory is per device without sharding.
 """
@@ -13,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.config import HuggingFaceModel, MicroModel, TrainConfig
 from microcoder.training.schedules import staged_value
 
@@ -73,6 +75,8 @@ def estimate_run(config: TrainConfig, *, device: str) -> Estimate:
     tokens_per_step = rollouts_per_step * limits[-1][1]
     tokens = rollouts_per_step * sum(staged_value(limits, step=step) for step in range(1, config.num_steps + 1))
     parameters = count_parameters(config)
+    filtering = config.algorithm.group_filtering
+    rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1
     speed, flops = (
         (GPU_TOKENS_PER_SECOND_PER_BILLION, GPU_FLOPS_PER_SECOND)
         if device == "gpu"
@@ -88,9 +92,9 @@ def estimate_run(config: TrainConfig, *, device: str) -> Estimate:
         num_parameters=parameters,
         training_memory_gib=None if parameters is None else _training_bytes(config, parameters) / 2**30,
         device=device,
-        generate_hours=None if parameters is None else tokens * parameters / 1e9 / speed / 3600,
+        generate_hours=None if parameters is None else rounds * tokens * parameters / 1e9 / speed / 3600,
         update_hours=None if parameters is None else tokens * parameters * _flops_per_token(config) / flops / 3600,
-        judge_core_hours=rollouts * ASSUMED_CPU_SECONDS_PER_PROGRAM / 3600,
+        judge_core_hours=rounds * rollouts * ASSUMED_CPU_SECONDS_PER_PROGRAM / 3600,
     )
 
 
