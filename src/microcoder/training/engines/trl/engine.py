@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,16 +15,17 @@ from typing import Any
 import torch
 from accelerate import PartialState
 from peft import LoraConfig, PeftModel
-from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from microcoder.errors import ConfigError
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
+from microcoder.training.batching import cut_batches
 from microcoder.training.checkpoints import STAGING, copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import HuggingFaceModel, MicroModel, TrainConfig
-from microcoder.training.engines.trl.arguments import build_arguments, cut_batches
-from microcoder.training.engines.trl.trainer import MicroCoderTrainer
+from microcoder.training.engines.trl.arguments import build_arguments
+from microcoder.training.engines.trl.trainer import MicroCoderTrainer, ProbeMade
 from microcoder.training.observer import Observer
 from microcoder.training.tasks import Tasks
 from microcoder.training.warmstart import build_micro_checkpoint
@@ -108,6 +109,7 @@ def train(
     run_clock: RunClock,
     resume_step: int | None,
     observer: Observer,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
     """Run the steps that are missing.
 
@@ -116,9 +118,43 @@ def train(
     """
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
     torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
+    trainer = _build_trainer(
+        config, policy=policy, tasks=tasks, judge=judge, run=run, run_clock=run_clock, observer=observer
+    )
+    for callback in callbacks:
+        trainer.add_callback(callback)
+    with _stop_between_steps(trainer, observer):
+        trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
+    if trainer.steps_done < config.num_steps:
+        raise KeyboardInterrupt
+
+
+def probe(
+    config: TrainConfig, *, policy: Policy, tasks: Tasks, judge: Judge, run: RunDirectory, observer: Observer
+) -> None:
+    """Probe the untrained model and record the temperature that was chosen; train nothing."""
+    trainer = _build_trainer(
+        config, policy=policy, tasks=tasks, judge=judge, run=run, run_clock=RunClock(), observer=observer
+    )
+    trainer.ends_after_probe = True
+    # As training begins, and only then, the model is wrapped as it will be trained: precision, shards, sampler.
+    with suppress(ProbeMade):
+        trainer.train()
+
+
+def _build_trainer(
+    config: TrainConfig,
+    *,
+    policy: Policy,
+    tasks: Tasks,
+    judge: Judge,
+    run: RunDirectory,
+    run_clock: RunClock,
+    observer: Observer,
+) -> MicroCoderTrainer:
     batches = cut_batches(config, num_processes=_processes().num_processes)
     try:
-        trainer = MicroCoderTrainer(
+        return MicroCoderTrainer(
             config=config,
             batches=batches,
             arguments=build_arguments(config, batches, output_dir=run.checkpoints / STAGING),
@@ -134,10 +170,6 @@ def train(
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(f"TRL refuses this recipe: {reason}") from None
-    with _stop_between_steps(trainer, observer):
-        trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
-    if trainer.steps_done < config.num_steps:
-        raise KeyboardInterrupt
 
 
 def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, target: Path) -> None:
