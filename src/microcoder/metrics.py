@@ -76,7 +76,7 @@ class StepMetrics:
     """Problems that dynamic filtering left out of the step: all or none of their samples were right."""
     sampled_accuracy: float | None = None
     """Share of everything sampled and scored that was solved, filtered groups included."""
-    alarms: Sequence[str] = ()
+    alarms: list[str] = field(default_factory=list)
     """Names of the early warnings that hold at this step (`microcoder.training.alarms`)."""
 
     def as_row(self) -> dict[str, Any]:
