@@ -19,7 +19,7 @@ LAYERS = (
     ("types",),
     ("records",),
     ("config", "metrics", "runs"),
-    ("extract", "rewards", "evaluator", "micro"),
+    ("extract", "prompts", "rewards", "evaluator", "micro"),
     ("dataset",),
     ("training",),
     ("insights",),

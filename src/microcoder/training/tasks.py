@@ -11,7 +11,7 @@ from microcoder.dataset import read_problems
 from microcoder.errors import ConfigError, DataError
 from microcoder.micro import generate_problems
 from microcoder.training.config import MicroProblems, TrainConfig
-from microcoder.training.prompts import build_prompt
+from microcoder.prompts import build_prompt
 from microcoder.types import Problem, Prompt
 
 

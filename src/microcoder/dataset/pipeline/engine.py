@@ -109,6 +109,17 @@ def run_steps(
     return list(plan.values()), _count(shards, (collect, *steps), plan, redone)
 
 
+def count_missing(
+    shards: Sequence[InputShard], collect: MapStep, steps: Sequence[Step], *, work: Path
+) -> dict[str, int]:
+    """Return, for each step, the raw rows of the shards that it has still to do."""
+    plan = _plan((collect, *steps), shards, work)
+    return {
+        name: sum(shard.num_rows for shard, part in zip(shards, parts, strict=True) if not part.is_there)
+        for name, parts in plan.items()
+    }
+
+
 def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> dict[str, list[Part]]:
     """Name every part of every step: each key holds the step's own and its input's."""
     plan: dict[str, list[Part]] = {}

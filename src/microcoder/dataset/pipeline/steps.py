@@ -108,7 +108,7 @@ def open_work(step: MapStep) -> AbstractContextManager[Work]:
 def step_key(step: Step) -> str:
     """Return the digest of what decides a step's result besides its input."""
     return digest(
-        step.name, step.settings.model_dump_json(), *(_source_digest(name) for name in (*_ALWAYS, *step.code))
+        step.name, step.settings.model_dump_json(), *(source_digest(name) for name in (*_ALWAYS, *step.code))
     )
 
 
@@ -122,7 +122,7 @@ def digest(*parts: str) -> str:
 
 
 @cache
-def _source_digest(name: str) -> str:
+def source_digest(name: str) -> str:
     """Digest a module, or a package with everything in it: files of data decide as much as code."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:

@@ -21,6 +21,8 @@ from microcoder.dataset.release.tally import Tally
 from microcoder.errors import DataError
 from microcoder.types import Problem
 
+MARKER = "manifest.json"
+"""Written last: a folder without it holds no whole corpus."""
 _ROWS_PER_FILE = 2000
 T = TypeVar("T")
 
@@ -118,8 +120,8 @@ def read_released(folder: Path) -> list[Problem]:
         DataError: the folder holds none, or a file is damaged.
     """
     files = sorted(folder.glob("problems-*.parquet"))
-    if not files:
-        raise DataError(f"{folder} holds no problems-*.parquet; pass a folder that `microcoder data build` finished")
+    if not (folder / MARKER).exists():
+        raise DataError(f"{folder} holds no finished corpus (no {MARKER}); pass a folder that `microcoder data build` finished")
     problems = []
     for path in files:
         try:
