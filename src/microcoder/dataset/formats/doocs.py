@@ -1,0 +1,106 @@
+"""doocs/leetcode: a folder a problem, statements in Markdown in Chinese and English, solutions in several languages.
+
+It has no tests; the examples of the statement become tests where they are literals.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from microcoder.dataset.candidates import Candidate, Solution
+from microcoder.dataset.formats.assertions import read_assertions
+from microcoder.dataset.formats.calls import read_signature
+from microcoder.dataset.formats.encodings import Tests
+from microcoder.dataset.formats.programs import LANGUAGES, head_of, public_methods
+from microcoder.dataset.formats.row import Malformed, Row
+from microcoder.dataset.formats.text import read_yaml
+
+_READMES = (("en", "README_EN.md"), ("zh", "README.md"))
+_FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_HEADING = re.compile(r"^# \[(?:\w+\. )?(.+?)\]\((\S+?)\)", re.MULTILINE)
+_DESCRIPTION = re.compile(r"<!-- description:start -->(.*?)<!-- description:end -->", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_EXAMPLE = re.compile(
+    r"(?:Input|输入)\s*[:\uff1a]?\s*(?P<input>\S.*?)\s*\n\s*"
+    r"(?:Output|输出)\s*[:\uff1a]?\s*(?P<output>\S[^\n]*)",
+    re.DOTALL,
+)
+_MAX_INPUT = 2000
+
+
+def read_doocs(row: Row) -> Candidate:
+    """Read a problem's folder, in English where it is there."""
+    files = row.files()
+    found = [(language, files[name]) for language, name in _READMES if name in files]
+    if not found:
+        raise Malformed("no_statement", "the folder has no README")
+    language, text = found[0]
+    front = _read_front(row, text)
+    heading, description = _HEADING.search(text), _DESCRIPTION.search(text)
+    if description is None or not description[1].strip():
+        raise Malformed("no_statement", f"the {language} README has no description")
+    solutions = tuple(_read_solutions(files))
+    code = next((s.code for s in solutions if s.language == "python"), "")
+    methods = public_methods(code)
+    tests = _read_examples(description[1], code, methods[0]) if len(methods) == 1 else Tests()
+    notes = [("statement_found", f"also there in {other}") for other, _ in found[1:]]
+    return row.candidate(
+        description[1].strip(),
+        notes=[*notes, *tests.notes],
+        url=heading[2] if heading else "",
+        platform="leetcode",
+        title=heading[1] if heading else row.name("name"),
+        tags=front.tags("tags"),
+        platform_difficulty=front.name("difficulty"),
+        natural_language=language,
+        starter_code=head_of(code, methods[0]) if len(methods) == 1 else None,
+        solutions=solutions,
+        groups=("sample",) * len(tests.tests),
+        **{**tests.fields, "fn_name": methods[0] if len(methods) == 1 else None},
+    )
+
+
+def _read_front(row: Row, text: str) -> Row:
+    found = _FRONT.match(text)
+    try:
+        values = read_yaml(found[1]) if found else {}
+    except ValueError as error:
+        raise Malformed("bad_encoding", f"front matter: {error}") from None
+    if not isinstance(values, Mapping):
+        raise Malformed("wrong_type", f"front matter is {type(values).__name__}, not an object")
+    return row.over(values)
+
+
+def _read_solutions(files: Mapping[str, str]) -> Iterator[Solution]:
+    for name in sorted(files):
+        stem, dot, suffix = name.rpartition(".")
+        if stem == "Solution" and (language := LANGUAGES.get(dot + suffix)):
+            yield Solution(code=files[name], language=language, name=name)
+
+
+def _read_examples(description: str, code: str, fn_name: str) -> Tests:
+    """Read `Input: a = [1], k = 2` and `Output: 3` as the call that they describe."""
+    plain = html.unescape(_TAG.sub("", description))
+    calls = [
+        f"assert {fn_name}({found['input']}) == {_literal(found['output'])}"
+        for found in _EXAMPLE.finditer(plain)
+        if len(found["input"]) <= _MAX_INPUT
+    ]
+    signature: Any = read_signature(code, fn_name)
+    tests, dropped = [], []
+    for call in calls:
+        asserted = read_assertions(call, called=(fn_name,), signature=signature)
+        tests += asserted.tests
+        dropped += asserted.dropped
+    notes = [("tests", "examples of the statement")] if tests else []
+    if dropped:
+        notes.append(("tests", f"{len(dropped)} of {len(calls)} examples left out: {dropped[0]}"))
+    return Tests(tuple(tests), fn_name, notes=tuple(notes))
+
+
+def _literal(text: str) -> str:
+    """JSON's words as Python's."""
+    return {"true": "True", "false": "False", "null": "None"}.get(text.strip(), text.strip())
