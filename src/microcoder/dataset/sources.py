@@ -9,9 +9,11 @@ list of folders. Only in a compressed file everything before it is unpacked agai
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from functools import partial
+from pathlib import Path
 
 from microcoder.dataset import hub, rowfiles
 from microcoder.dataset.formats import FORMATS, Folders, Format
@@ -123,21 +125,27 @@ def _list_places(source: Source) -> list[str]:
     """Return what holds rows, relative to the root, in order: files, or folders."""
     if source.files:
         return list(source.files)
-    if source.format.folders is not None:
-        found = (path.parent for marker in source.format.folders.markers for path in _walk(source.path, marker))
-    elif source.path.is_file():
-        found = [source.path] if source.path.name.endswith(rowfiles.SUFFIXES) else []
-    else:
-        found = (path for suffix in rowfiles.SUFFIXES for path in _walk(source.path, f"*{suffix}"))
-    root = _root(source)
-    return sorted({path.relative_to(root).as_posix() for path in found})
+    folders = source.format.folders
+    if folders is not None:
+        found = _walk(source.path, lambda path: path.rpartition("/")[2] in folders.markers)
+        return sorted({path.rpartition("/")[0] or "." for path in found})
+    if source.path.is_file():
+        return [source.path.name] if source.path.name.endswith(rowfiles.SUFFIXES) else []
+    return sorted(_walk(source.path, lambda path: path.endswith(rowfiles.SUFFIXES)))
 
 
-def _walk(folder: Path, pattern: str) -> Iterator[Path]:
-    """Yield plain files; those that lead out of the folder by a link are left out."""
-    for path in folder.rglob(pattern):
-        if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
-            yield path
+def _walk(folder: Path, takes: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the plain files below a folder by their path in it; links that lead out of it are left out."""
+    home = folder.resolve()
+    for parent, _, names in os.walk(folder):
+        inside = Path(parent).relative_to(folder).as_posix()
+        for name in names:
+            path = name if inside == "." else f"{inside}/{name}"
+            if not takes(path):
+                continue
+            file = folder / path
+            if file.is_file() and (not file.is_symlink() or file.resolve().is_relative_to(home)):
+                yield path
 
 
 def _read_folder(root: Path, place: str, folders: Folders) -> RawRow:
@@ -145,17 +153,14 @@ def _read_folder(root: Path, place: str, folders: Folders) -> RawRow:
     files: dict[str, bytes] = {}
     size = 0
     try:
-        for path in sorted(_walk(folder, "*")):
-            name = path.relative_to(folder).as_posix()
-            if not _is_taken(name, folders.takes):
-                continue
-            size += path.stat().st_size
+        for name in sorted(_walk(folder, partial(_is_taken, patterns=folders.takes))):
+            size += (folder / name).stat().st_size
             if size > MAX_FOLDER_BYTES:
                 return RawRow(place, None, b"", ("unreadable_file", f"more than {MAX_FOLDER_BYTES >> 20} MiB of files"))
-            files[name] = path.read_bytes()
+            files[name] = (folder / name).read_bytes()
     except OSError as error:
         return RawRow(place, None, b"", ("unreadable_file", f"{type(error).__name__}: {error.strerror}"))
-    return RawRow(place, {"name": PurePosixPath(folder.name).name, "files": files})
+    return RawRow(place, {"name": folder.name, "files": files})
 
 
 def _is_taken(name: str, patterns: Iterable[str]) -> bool:

@@ -8,9 +8,10 @@ stand for them. Everything else is counted and left out.
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from microcoder.dataset.formats.calls import NotACall, Signature, write_call
 from microcoder.dataset.formats.text import parse_python, shorten
@@ -37,6 +38,16 @@ class _Claim:
     relative: float | None = None
 
 
+class _Bound(NamedTuple):
+    """A literal that a name stands for."""
+
+    node: ast.expr
+    value: Any
+
+
+_Names = Mapping[str, _Bound]
+
+
 def read_assertions(source: str, *, called: Collection[str], signature: Signature | None = None) -> Asserted:
     """Read the assertions of a test program, those inside its functions included.
 
@@ -53,12 +64,14 @@ def read_assertions(source: str, *, called: Collection[str], signature: Signatur
     return reader.asserted()
 
 
-def parse_value(node: ast.expr, names: Mapping[str, ast.expr] | None = None) -> Any:
+def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
     """Return the value of a literal; `inf` and `nan` count, and names that stand for literals.
 
     Raises:
         NotACall: it is none.
     """
+    if isinstance(node, ast.Name) and names and node.id in names:
+        return names[node.id].value
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -75,17 +88,19 @@ class _Reader:
         self._claims: list[_Claim] = []
         self._dropped: list[str] = []
 
-    def read(self, statements: Sequence[ast.stmt], names: dict[str, ast.expr]) -> None:
+    def read(self, statements: Sequence[ast.stmt], names: dict[str, _Bound]) -> None:
         """Read statements in order; `names` are those bound to literals so far."""
         for statement in statements:
             match statement:
+                case ast.Assert(test=ast.Constant()):
+                    pass
                 case ast.Assert(test=test):
                     self._read_one(test, names)
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     names.pop(name, None)
                     # Names inside are not followed: `b = [a, a]; c = [b, b]; ...` would grow without bound.
-                    if _is_literal(value):
-                        names[name] = value
+                    with contextlib.suppress(NotACall):
+                        names[name] = _Bound(value, parse_value(value))
                 case ast.FunctionDef(body=body) | ast.ClassDef(body=body):
                     self.read(body, dict(names))
                 case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.Pass():
@@ -109,13 +124,13 @@ class _Reader:
         checker = Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
         return Asserted(tuple(tests), tuple(dropped), checker)
 
-    def _read_one(self, test: ast.expr, names: Mapping[str, ast.expr]) -> None:
+    def _read_one(self, test: ast.expr, names: _Names) -> None:
         try:
             self._claims.append(self._read_claim(test, names))
         except NotACall as error:
             self._dropped.append(str(error))
 
-    def _read_other(self, statement: ast.stmt, names: dict[str, ast.expr]) -> None:
+    def _read_other(self, statement: ast.stmt, names: dict[str, _Bound]) -> None:
         """A loop, a `with`, a call: its assertions are no literal tests, and what it names may have changed."""
         inner = list(ast.walk(statement))
         self._dropped += [f"inside {type(statement).__name__}" for node in inner if isinstance(node, ast.Assert)]
@@ -123,7 +138,7 @@ class _Reader:
             if isinstance(node, ast.Name):
                 names.pop(node.id, None)
 
-    def _read_claim(self, test: ast.expr, names: Mapping[str, ast.expr]) -> _Claim:
+    def _read_claim(self, test: ast.expr, names: _Names) -> _Claim:
         match test:
             case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
                 call, other = (left, right) if self._is_call(left) else (right, left)
@@ -149,7 +164,7 @@ class _Reader:
         call: ast.expr,
         value: ast.expr,
         options: Sequence[ast.keyword],
-        names: Mapping[str, ast.expr],
+        names: _Names,
         relative: tuple[str, float],
         absolute: str,
     ) -> _Claim:
@@ -169,7 +184,7 @@ class _Reader:
                 return name in self._called and root in _ROOTS
         return False
 
-    def _read_call(self, node: ast.expr, names: Mapping[str, ast.expr]) -> list[Any]:
+    def _read_call(self, node: ast.expr, names: _Names) -> list[Any]:
         if not isinstance(node, ast.Call) or not self._is_call(node):
             raise NotACall(f"no call of {' or '.join(sorted(self._called))}: {_show(node)}")
         positional: list[Any] = []
@@ -196,12 +211,12 @@ class _Reader:
 class _Literals(ast.NodeTransformer):
     """Puts literals where names stand for them, and constants for inf and nan, in place."""
 
-    def __init__(self, names: Mapping[str, ast.expr]) -> None:
+    def __init__(self, names: _Names) -> None:
         self._names = names
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id in self._names:
-            return self._names[node.id]
+            return self._names[node.id].node
         return ast.Constant(float(node.id)) if node.id in ("inf", "nan") else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
@@ -214,14 +229,6 @@ class _Literals(ast.NodeTransformer):
                 if text.strip().lower().lstrip("+-") in ("inf", "infinity", "nan"):
                     return ast.Constant(float(text))
         return node
-
-
-def _is_literal(node: ast.expr) -> bool:
-    try:
-        parse_value(node)
-    except NotACall:
-        return False
-    return True
 
 
 def _real(value: Any) -> Any:

@@ -69,7 +69,12 @@ def read_kattis(row: Row) -> Candidate:
     solutions, left_out = _read_submissions(files)
     notes += [*limit_notes, *(("statement_found", f"also there as {other}") for other in others)]
     if left_out:
-        notes.append(("solutions", f"{len(left_out)} left out, of several files or unknown kind: {left_out[0]}"))
+        notes.append(
+            (
+                "solutions",
+                f"{len(left_out)} left out, of several files, another language, or no known verdict: {left_out[0]}",
+            )
+        )
     if any(name.startswith(("include/", "graders/")) for name in files):
         flags.append("needs_files")
     limits = settings.get("limits") if isinstance(settings.get("limits"), Mapping) else {}
@@ -195,7 +200,8 @@ def _inline(path: str, files: Mapping[str, str]) -> tuple[str, list[str]]:
     def replace(found: re.Match[str]) -> str:
         name = posixpath.normpath(posixpath.join(folder, found[1]))
         if name not in files:
-            missing.append(found[1])
+            # `#include "cstring"` is looked for beside the file and then among the standard headers.
+            missing.extend([found[1]] if "." in found[1] else [])
             return found[0]
         if name in seen:
             return ""
@@ -222,11 +228,11 @@ def _read_submissions(files: Mapping[str, str]) -> tuple[tuple[Solution, ...], l
     """Return the submissions of one file, and the paths of what was left out."""
     solutions, left_out = [], []
     for name in sorted(files):
-        folder, _, rest = name.removeprefix("submissions/").partition("/")
-        if not name.startswith("submissions/") or not rest:
+        if not name.startswith("submissions/"):
             continue
+        folder, _, rest = name.removeprefix("submissions/").partition("/")
         language, known = LANGUAGES.get(_suffix(name)), _KNOWN.get(folder)
-        if "/" in rest or language is None or known is None:
+        if not rest or "/" in rest or language is None or known is None:
             left_out.append(name)
         elif language == "python":
             solutions.append(python_solution(files[name], name=name, known=known))
