@@ -27,6 +27,8 @@ def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
             return source.format.read_row(row.values, row.place, source=source.name)
         except Malformed as error:
             fault, candidate = (error.reason, error.detail), error.candidate
+        except Exception as error:  # one row in a million must not end a run
+            fault = ("adapter_fault", f"{type(error).__name__}: {error}")
     reason, detail = fault or ("unreadable_file", "")
     return Rejection(
         id=f"{source.name}/{shorten(row.place, 1000)}",

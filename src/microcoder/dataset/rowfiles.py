@@ -22,6 +22,7 @@ SUFFIXES = (*LINES, *LISTS, ".parquet")
 MAX_ROW_BYTES = 1 << 30
 _DAMAGE = (OSError, EOFError, zlib.error)
 _BOM = b"\xef\xbb\xbf"
+_BUFFER_BYTES = 1 << 20
 
 Fault = tuple[str, str]
 """A reason of `microcoder.dataset.formats.REASONS`, and what was seen."""
@@ -93,36 +94,61 @@ def _is_packed(file: str) -> bool:
     return file.endswith((".gz", ".zst"))
 
 
+class _UpToDamage(io.RawIOBase):
+    """A stream that ends where its source is damaged, so that what comes before is not lost."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.fault: Fault | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self.fault is not None:
+            return 0
+        try:
+            found = self._source.read(len(buffer))
+        except _DAMAGE as error:
+            self.fault = ("unreadable_file", f"{type(error).__name__}: {error}")
+            return 0
+        buffer[: len(found)] = found
+        return len(found)
+
+
 @contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading, unpacked."""
+def _open(path: Path, offset: int = 0) -> Iterator[tuple[BinaryIO, _UpToDamage]]:
+    """Open a file for reading, unpacked; with it comes what says whether it ended by damage."""
     if path.suffix == ".zst":
-        pyarrow = _import_pyarrow(path)
-        with pyarrow.input_stream(str(path), compression="zstd") as stream:
-            yield io.BufferedReader(stream)
-    elif path.suffix == ".gz":
-        with gzip.open(path, "rb") as file:
-            yield io.BufferedReader(file)
+        source: Any = _import_pyarrow(path).input_stream(str(path), compression="zstd")
     else:
-        with path.open("rb") as file:
-            yield file
+        source = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 - closed below
+    with source:
+        if offset:
+            source.seek(offset)
+        stream = _UpToDamage(source)
+        yield io.BufferedReader(stream, _BUFFER_BYTES), stream
 
 
 def _scan(path: Path, part: Part) -> Iterator[tuple[int, int, bytes, Fault | None]]:
     """Yield number, offset and bytes of each line that is not blank, from a part's offset on; damage ends it."""
     number, offset = part.line, part.offset
     try:
-        with _open(path) as file:
-            file.seek(offset) if offset else None
+        with _open(path, offset) as (file, stream):
             while line := file.readline(MAX_ROW_BYTES + 1):
                 number += 1
                 if len(line) > MAX_ROW_BYTES:
                     yield number, offset, b"", ("unreadable_file", f"a line of more than {MAX_ROW_BYTES >> 20} MiB")
                     return
+                if stream.fault and not line.endswith(b"\n"):
+                    yield number, offset, line, stream.fault
+                    return
                 if line.strip():
                     yield number, offset, line, None
                 offset += len(line)
-    except _DAMAGE as error:
+            if stream.fault:
+                yield number + 1, offset, b"", stream.fault
+    except OSError as error:
         yield number + 1, offset, b"", ("unreadable_file", f"{type(error).__name__}: {error}")
 
 
@@ -150,10 +176,13 @@ def _read_list(root: Path, part: Part) -> Iterator[RawRow]:
     """Yield the items of a JSON list, or successive JSON values; what comes after a break is one row."""
     place = part.file
     try:
-        with _open(root / part.file) as file:
+        with _open(root / part.file) as (file, stream):
             packed = file.read(MAX_ROW_BYTES + 1)
-    except _DAMAGE as error:
+    except OSError as error:
         yield RawRow(f"{place}:1", None, b"", ("unreadable_file", f"{type(error).__name__}: {error}"))
+        return
+    if stream.fault:
+        yield RawRow(f"{place}:1", None, packed, stream.fault)
         return
     if len(packed) > MAX_ROW_BYTES:
         fault = ("unreadable_file", f"more than {MAX_ROW_BYTES >> 20} MiB; write it as JSON lines")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from microcoder.dataset import hub, rowfiles
 from microcoder.dataset.formats import FORMATS, Folders, Format
@@ -84,10 +85,12 @@ def list_shards(source: Source, rows_per_shard: int) -> list[Shard]:
     A shard has at most that many rows; it has fewer where a file ends.
 
     Raises:
-        DataError: the number is not positive, or the source is gone.
+        DataError: the number is not positive, or the source is gone or not to be read.
     """
     if rows_per_shard < 1:
         raise DataError(f"rows_per_shard is {rows_per_shard}; it must be 1 or more")
+    if not source.path.exists():
+        raise DataError(f"source {source.path} does not exist; check the path")
     shards: list[Shard] = []
     parts: list[Part] = []
     num_rows = 0
@@ -137,7 +140,7 @@ def _list_places(source: Source) -> list[str]:
 def _walk(folder: Path, takes: Callable[[str], bool]) -> Iterator[str]:
     """Yield the plain files below a folder by their path in it; links that lead out of it are left out."""
     home = folder.resolve()
-    for parent, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder, onerror=_refuse):
         inside = Path(parent).relative_to(folder).as_posix()
         for name in names:
             path = name if inside == "." else f"{inside}/{name}"
@@ -146,6 +149,10 @@ def _walk(folder: Path, takes: Callable[[str], bool]) -> Iterator[str]:
             file = folder / path
             if file.is_file() and (not file.is_symlink() or file.resolve().is_relative_to(home)):
                 yield path
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise DataError(f"{error.filename} cannot be read ({error.strerror}); give it leave, or move it away") from None
 
 
 def _read_folder(root: Path, place: str, folders: Folders) -> RawRow:

@@ -165,8 +165,8 @@ def _call_tests(inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, pla
 
 
 def _are_wrapped(outputs: Sequence[Any], platform: str) -> bool:
-    """Codewars' values come in lists of one; LeetCode's do not; elsewhere it shows where all of several do."""
-    if platform == "leetcode" or not all(isinstance(item, list) and len(item) == 1 for item in outputs):
+    """Codewars' values come in lists of one; elsewhere it shows where all of several do."""
+    if platform in ("leetcode", "hackerrank") or not all(isinstance(item, list) and len(item) == 1 for item in outputs):
         return False
     return platform == "codewars" or len(outputs) > 1
 

@@ -10,14 +10,14 @@ import itertools
 import math
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 from microcoder.dataset.candidates import Candidate, Known, Solution
 from microcoder.dataset.formats.programs import LANGUAGES, python_solution
 from microcoder.dataset.formats.row import Malformed, Row
-from microcoder.dataset.formats.text import read_yaml
+from microcoder.dataset.formats.text import read_yaml, shorten
 from microcoder.types import Checker, TestCase
 
 TAKES = (
@@ -46,6 +46,8 @@ _KNOWN: dict[str, Known] = {
 }
 _STATEMENT = re.compile(r"(?:problem_statement|statement)/problem(?:\.(\w{2,3}(?:-\w+)?))?\.(tex|md)")
 _NAME = re.compile(r"\\problemname\{([^}]*)\}|^#\s+(.+)$", re.MULTILINE)
+_TEXTS = r"problem\.yaml|\.timelimit|(problem_)?statement/.*\.(tex|md)|output_validators?/.*\.(py|cc|cpp|cxx|h|hpp)"
+"""Of the rest, tests must be text too, and submissions that are none are counted."""
 _SCRIPTS = {".py": "python", ".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp"}
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$', re.MULTILINE)
 _LOCAL_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
@@ -57,24 +59,22 @@ def read_kattis(row: Row) -> Candidate:
     Raises:
         Malformed: `problem.yaml` is no YAML, there is no statement, or a test is no UTF-8.
     """
-    files = row.files()
+    files = row.files(texts=_TEXTS)
     settings = _read_settings(row, files)
     language, path, others = _choose_statement(files)
     statement = files[path]
     if not statement.strip():
         raise Malformed("no_statement", f"{path} is blank")
-    tests = list(_read_tests(row, files))
+    tests, unanswered = _read_tests(row, files)
     checker, flags, notes = _read_checker(settings, files)
     seconds, limit_notes = _read_time_limit(settings, files)
-    solutions, left_out = _read_submissions(files)
+    solutions, left_out = _read_submissions(row, files)
+    if unanswered:
+        notes.append(("tests", f"{len(unanswered)} left out, without an answer: {unanswered[0]}"))
     notes += [*limit_notes, *(("statement_found", f"also there as {other}") for other in others)]
     if left_out:
-        notes.append(
-            (
-                "solutions",
-                f"{len(left_out)} left out, of several files, another language, or no known verdict: {left_out[0]}",
-            )
-        )
+        why = "of several files, another language, no known verdict, or no text"
+        notes.append(("solutions", f"{len(left_out)} left out, {why}: {left_out[0]}"))
     if any(name.startswith(("include/", "graders/")) for name in files):
         flags.append("needs_files")
     limits = settings.get("limits") if isinstance(settings.get("limits"), Mapping) else {}
@@ -100,7 +100,7 @@ def read_kattis(row: Row) -> Candidate:
 
 def _read_settings(row: Row, files: Mapping[str, str]) -> Mapping[str, Any]:
     if "problem.yaml" not in files:
-        raise Malformed("bad_encoding", "problem.yaml is missing or no UTF-8")
+        raise Malformed("missing_field", "problem.yaml")
     try:
         settings = read_yaml(files["problem.yaml"])
     except ValueError as error:
@@ -124,8 +124,9 @@ def _choose_statement(files: Mapping[str, str]) -> tuple[str, str, list[str]]:
     return found[0][2], found[0][3], [path for *_, path in found[1:]]
 
 
-def _read_tests(row: Row, files: Mapping[str, str]) -> Iterator[tuple[str, TestCase]]:
-    """Yield group and test, the samples first."""
+def _read_tests(row: Row, files: Mapping[str, str]) -> tuple[list[tuple[str, TestCase]], list[str]]:
+    """Return groups and tests, the samples first, and the inputs that have no answer."""
+    tests, unanswered = [], []
     names = row.values["files"]
     inputs = sorted(
         (name for name in names if name.startswith("data/") and name.endswith(".in")),
@@ -134,11 +135,13 @@ def _read_tests(row: Row, files: Mapping[str, str]) -> Iterator[tuple[str, TestC
     for name in inputs:
         answer = name.removesuffix(".in") + ".ans"
         if answer not in names:
+            unanswered.append(name)
             continue
         if name not in files or answer not in files:
             raise Malformed("not_utf8", f"{name} or its answer")
         group = posixpath.dirname(name).removeprefix("data").strip("/")
-        yield group, TestCase(input=files[name], output=files[answer])
+        tests.append((group, TestCase(input=files[name], output=files[answer])))
+    return tests, unanswered
 
 
 def _read_checker(
@@ -224,15 +227,15 @@ def _read_time_limit(
     return None, []
 
 
-def _read_submissions(files: Mapping[str, str]) -> tuple[tuple[Solution, ...], list[str]]:
+def _read_submissions(row: Row, files: Mapping[str, str]) -> tuple[tuple[Solution, ...], list[str]]:
     """Return the submissions of one file, and the paths of what was left out."""
     solutions, left_out = [], []
-    for name in sorted(files):
+    for name in sorted(row.values["files"]):
         if not name.startswith("submissions/"):
             continue
         folder, _, rest = name.removeprefix("submissions/").partition("/")
         language, known = LANGUAGES.get(_suffix(name)), _KNOWN.get(folder)
-        if not rest or "/" in rest or language is None or known is None:
+        if not rest or "/" in rest or language is None or known is None or name not in files:
             left_out.append(name)
         elif language == "python":
             solutions.append(python_solution(files[name], name=name, known=known))
@@ -248,8 +251,8 @@ def _suffix(name: str) -> str:
 def _text(settings: Mapping[str, Any], name: str) -> str:
     value = settings.get(name)
     if isinstance(value, list):
-        return " ".join(str(item) for item in value if isinstance(item, str | int))
-    return str(value).strip() if isinstance(value, str | int | float) else ""
+        return " ".join(shorten(item, 1000) for item in value if isinstance(item, str | int))
+    return shorten(value, 1000).strip() if isinstance(value, str | int | float) else ""
 
 
 def _title(settings: Mapping[str, Any], language: str) -> str:
@@ -262,6 +265,6 @@ def _title(settings: Mapping[str, Any], language: str) -> str:
 def _number(values: Any, name: str) -> float | None:
     try:
         number = float(values.get(name) or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return number if 0 < number < 1e6 else None

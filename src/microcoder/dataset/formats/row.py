@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -11,6 +10,9 @@ from typing import Any
 
 from microcoder.dataset.candidates import Candidate, Lineage
 from microcoder.dataset.formats.text import Digits, read_literal, shorten
+
+_MAX_NAME = 1e30
+"""Numbers beyond name nothing."""
 
 
 class Malformed(ValueError):
@@ -77,7 +79,7 @@ class Row:
         for name in names:
             value = self.values.get(name)
             if isinstance(value, int | float) and not isinstance(value, bool):
-                return repr(value) if math.isfinite(value) else ""
+                return self._name_of(name, value)
             if value is not None:
                 return self._of(name, str, "text or a number")
         return ""
@@ -166,23 +168,31 @@ class Row:
         except ValueError as error:
             raise Malformed("bad_encoding", f"{name}: {error}") from None
 
-    def files(self) -> dict[str, str]:
-        """Return the files of a folder that are text, by their path in it.
+    def files(self, *, texts: str = ".*") -> dict[str, str]:
+        """Return the files of a folder, by their path in it.
+
+        Args:
+            texts: a pattern of the files that must be text; others are left out where they are none.
 
         Raises:
-            Malformed: this is no folder.
+            Malformed: this is no folder, or a file is no UTF-8.
         """
         found = self.values.get("files")
         if not isinstance(found, Mapping):
             raise Malformed("wrong_type", "no folder")
-        texts = {}
+        read = {}
         for path, content in found.items():
             if isinstance(content, str):
-                texts[path] = content
-            elif isinstance(content, bytes):
-                with contextlib.suppress(UnicodeDecodeError):
-                    texts[path] = content.decode("utf-8-sig")
-        return texts
+                read[path] = content
+                continue
+            if not isinstance(content, bytes):
+                raise Malformed("wrong_type", f"{shorten(path, 80)} is {type(content).__name__}, not a file")
+            try:
+                read[path] = content.decode("utf-8-sig")
+            except UnicodeDecodeError as error:
+                if re.fullmatch(texts, path):
+                    raise Malformed("not_utf8", f"{path}: {error}") from None
+        return read
 
     def tags(self, *names: str) -> tuple[str, ...]:
         """Return tags: a list, a list written as text, or words between commas; each once."""
@@ -200,9 +210,9 @@ class Row:
         value = self.values.get(name)
         if isinstance(value, datetime | date):
             return value.isoformat()[:10]
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        if isinstance(value, int | float) and not isinstance(value, bool):
             return iso_day(value)
-        found = self.optional(name).strip() if isinstance(value, str) else ""
+        found = self.optional(name).strip()
         try:
             return datetime.fromisoformat(found).date().isoformat()
         except ValueError:
@@ -229,6 +239,13 @@ class Row:
             lineage=lineage,
             **found,
         )
+
+    def _name_of(self, name: str, value: float) -> str:
+        if not -_MAX_NAME < value < _MAX_NAME:
+            if isinstance(value, int):
+                raise Malformed("wrong_value", f"{name} is a long integer")
+            return ""
+        return repr(value)
 
     def _of(self, name: str, kind: type, what: str) -> Any:
         value = self.values[name]

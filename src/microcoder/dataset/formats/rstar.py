@@ -14,9 +14,8 @@ def read_rstar(row: Row) -> Candidate:
     fn_name = row.optional("func_name")
     tests = pair_tests(inputs, outputs, fn_name=fn_name) if inputs or outputs else Tests()
     kind = row.optional("test_case_type")
-    is_synthesized = (
-        row.name("is_synthesized").lower() in ("true", "1", "yes") or row.values.get("is_synthesized") is True
-    )
+    said = row.values.get("is_synthesized")
+    is_synthesized = said if isinstance(said, bool) else row.optional("is_synthesized").lower() in ("true", "1", "yes")
     return row.candidate(
         row.statement("question"),
         notes=[*tests.notes, *([("tests", f"test_case_type {kind}")] if kind else [])],
