@@ -54,7 +54,7 @@ def decode_tests(value: Any, *, fn_name: str = "", platform: str = "", code: str
     Raises:
         Malformed: the value is in none of these encodings, or contradicts itself.
     """
-    if not value:
+    if value is None or value in ("", [], {}):
         return Tests()
     if isinstance(value, Mapping):
         for name in ("assert_case", "test_cases", "tests", "cases"):
@@ -120,7 +120,7 @@ def _name(value: Mapping[str, Any], given: str) -> str:
 def _read_parallel(value: Mapping[str, Any], fn_name: str, platform: str) -> Tests:
     names = [(i, o) for i, o in (("inputs", "outputs"), ("input", "output")) if i in value and o in value]
     if not names:
-        raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {', '.join(list(value)[:5])}")
+        raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}")
     inputs, outputs = value[names[0][0]], value[names[0][1]]
     return pair_tests(inputs, outputs, fn_name=fn_name, platform=platform)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.formats.row import Malformed, Row
@@ -50,11 +51,25 @@ class Format:
         """
         row = Row(values, id=f"{source or self.name}/{place}", dataset=self.name, place=place, licence=self.licence)
         try:
-            return self.read(row)
+            candidate = self.read(row)
         except ValidationError as error:
             fault = error.errors()[0]
             reason = "bad_unicode" if fault["type"] == "string_unicode" else "wrong_value"
             where = ".".join(str(part) for part in fault["loc"])
             raise Malformed(reason, f"{where}: {fault['msg']}") from None
+        except Malformed as error:
+            if error.candidate is not None:
+                _check_text(error.candidate)
+            raise
         except RecursionError:
             raise Malformed("too_deep", "nested too deeply") from None
+        _check_text(candidate)
+        return candidate
+
+
+def _check_text(candidate: Candidate) -> None:
+    """Refuse half surrogates, which JSON can name and no file can hold."""
+    try:
+        candidate.model_dump_json()
+    except PydanticSerializationError as error:
+        raise Malformed("bad_unicode", str(error)) from None

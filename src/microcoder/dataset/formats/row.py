@@ -109,6 +109,8 @@ class Row:
             return {}
         if not isinstance(value, Mapping):
             raise Malformed("wrong_type", f"{name} is {type(value).__name__}, not an object")
+        if not all(isinstance(key, str) for key in value):
+            raise Malformed("wrong_type", f"{name} has keys that are no text")
         return value
 
     def items(self, name: str) -> list[Any]:

@@ -17,6 +17,8 @@ def read_synthetic(row: Row) -> Candidate:
     if task and _TASK not in task and "coding" not in task:
         raise Malformed("other_task", task)
     info, metadata = row.inner("verification_info"), row.inner("metadata")
+    if info.values and "test_cases" not in info.values:
+        raise Malformed("bad_tests", f"verification_info has no test_cases, but {', '.join(list(info.values)[:5])}")
     url = metadata.optional("problem_url", "url").strip()
     platform = find_platform(url)
     language = name_language(info.optional("language")) or "python"

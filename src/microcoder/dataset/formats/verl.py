@@ -83,7 +83,7 @@ def _find_tests(row: Row, code: str) -> Tests:
         value = row.decoded(name) if row.has(name) else None
         if isinstance(value, Mapping) and "ground_truth" in value:
             value = row.over(value).decoded("ground_truth")
-        if value:
+        if value is not None and value not in ("", [], {}):
             return decode_tests(value, fn_name=fn_name, code=code)
     return Tests()
 
