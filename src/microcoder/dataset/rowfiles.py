@@ -52,7 +52,7 @@ class Part:
     offset: int = 0
     """Where the first row begins, in a file that is not packed."""
     line: int = 0
-    """How many lines come before it."""
+    """How many lines come before that."""
 
 
 def list_parts(root: Path, file: str, max_rows: int) -> Iterator[Part]:
@@ -65,7 +65,7 @@ def list_parts(root: Path, file: str, max_rows: int) -> Iterator[Part]:
         part: Part | None = None
         for count, (number, offset, _, _) in enumerate(_scan(root / file, Part(file, 0, 0))):
             if part is None:
-                part = Part(file, count, 0, 0 if _is_packed(file) else offset, number - 1)
+                part = Part(file, count, 0) if _is_packed(file) else Part(file, count, 0, offset, number - 1)
             part = Part(part.file, part.first, part.num_rows + 1, part.offset, part.line)
             if part.num_rows == max_rows:
                 yield part
@@ -108,7 +108,8 @@ class _UpToDamage(io.RawIOBase):
         if self.fault is not None:
             return 0
         try:
-            found = self._source.read(len(buffer))
+            # `read` would throw away what it has found before it meets the damage.
+            found = self._source.read1(len(buffer))
         except _DAMAGE as error:
             self.fault = ("unreadable_file", f"{type(error).__name__}: {error}")
             return 0
