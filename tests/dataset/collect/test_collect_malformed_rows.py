@@ -391,3 +391,56 @@ def test_a_folder_with_a_damaged_file_is_turned_away_whole(
     assert_reason(bad, reason)
     kept = json.loads(bad.raw)["files"][file]
     assert (base64.b64decode(kept[7:]) if kept.startswith("base64:") else kept.encode()) == content
+
+
+LONG = 100_000
+HEAD, FOOT = b"<!-- description:start -->", b"<!-- description:end -->"
+SOLUTION = b"class Solution:\n    def f(self, a):\n        return a\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            b"Input: a\n" * LONG,
+            b"Input: a" + b"\n" * LONG,
+            b"Input:" + b" " * LONG,
+            b"Input: a\nOutput:" + b" " * LONG,
+        ),
+        *(b"<" * LONG, b"# [" + b"a](" * LONG, HEAD * LONG, b"---\n" * LONG),
+    ],
+    ids=lambda text: text[:20].decode(),
+)
+def test_a_statement_made_to_be_slow_is_read(text: bytes) -> None:
+    """Each took minutes or more with an expression that looks back; the time limit of all tests is the bound."""
+    files = {"README.md": HEAD + text + FOOT, "Solution.py": SOLUTION}
+    row = RawRow("a", {"name": "a", "files": files})
+    assert isinstance(collect_row(Source(Path(), FORMATS["doocs"], "doocs"), row), Candidate)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["```" + " " * LONG, "```a\n" * LONG, "except " + " " * LONG, "raw_input(\nimport " + " " * LONG, "\n \t" * LONG],
+    ids=lambda code: code[:12],
+)
+def test_a_program_made_to_be_slow_is_read(code: str) -> None:
+    row = RawRow("a", {"question": "Add.", "solutions": [code]})
+    assert isinstance(collect_row(Source(Path(), FORMATS["apps"], "apps"), row), Candidate)
+
+
+def test_a_submission_that_is_no_text_is_left_out_and_counted(tmp_path: Path, collect: Any, write_row: Any) -> None:
+    files = {**FOLDER_FILES["kattis"], "submissions/accepted/a.py": b"print(1)", "submissions/accepted/b.py": b"#\xff"}
+    write_row(tmp_path, "kattis", {"name": "sum", "files": files})
+    (found,) = collect(tmp_path, "kattis")
+    assert [solution.name for solution in found.solutions] == ["submissions/accepted/a.py"]
+    assert any("1 left out" in line.detail and "b.py" in line.detail for line in found.lineage)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"), [("codewars.com", "1"), ("leetcode.com", "[1]"), ("hackerrank.com", "[1]"), ("spoj.com", "1")]
+)
+def test_expected_values_come_out_of_lists_of_one_where_the_platform_puts_them_there(host: str, expected: str) -> None:
+    tests = {"fn_name": "f", "inputs": [[1], [2]], "outputs": [[1], [2]]}
+    found = read_one("taco", {"question": "Echo.", "url": f"https://{host}/x", "input_output": json.dumps(tests)})
+    assert isinstance(found, Candidate)
+    assert found.tests[0].output == expected

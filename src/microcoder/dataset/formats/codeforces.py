@@ -29,7 +29,8 @@ sys.exit(0 if said.getvalue().strip() == "1" else 1)
 def read_codeforces(row: Row) -> Candidate:
     """Read a problem: the statement is put together from its sections, the examples come before the other tests."""
     examples = decode_tests(row.decoded("examples")).tests
-    official = tuple(test for test in decode_tests(row.decoded("official_tests")).tests if test not in set(examples))
+    shown = set(examples)
+    official = tuple(test for test in decode_tests(row.decoded("official_tests")).tests if test not in shown)
     is_complete = row.values.get("official_tests_complete")
     code = row.optional("generated_checker")
     flags = [

@@ -6,6 +6,7 @@ It has no tests; the examples of the statement become tests where they are liter
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,13 +22,9 @@ from microcoder.dataset.formats.text import read_yaml
 _READMES = (("en", "README_EN.md"), ("zh", "README.md"))
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _HEADING = re.compile(r"^# \[(?:\w+\. )?(.+?)\]\((\S+?)\)", re.MULTILINE)
-_DESCRIPTION = re.compile(r"<!-- description:start -->(.*?)<!-- description:end -->", re.DOTALL)
-_TAG = re.compile(r"<[^>]*>")
-_EXAMPLE = re.compile(
-    r"(?:Input|输入)\s*[:\uff1a]?\s*(?P<input>\S.*?)\s*\n\s*"
-    r"(?:Output|输出)\s*[:\uff1a]?\s*(?P<output>\S[^\n]*)",
-    re.DOTALL,
-)
+_BEGIN, _END = "<!-- description:start -->", "<!-- description:end -->"
+_TAG = re.compile(r"<[^<>]*>")
+_LABEL = re.compile(r"^[ \t]*(?:(Input|输入)|Output|输出)[ \t]*[:\uff1a]?", re.MULTILINE)
 _MAX_INPUT = 2000
 
 
@@ -39,16 +36,18 @@ def read_doocs(row: Row) -> Candidate:
         raise Malformed("no_statement", "the folder has no README")
     language, text = found[0]
     front = _read_front(row, text)
-    heading, description = _HEADING.search(text), _DESCRIPTION.search(text)
-    if description is None or not description[1].strip():
+    heading = _HEADING.search(text)
+    description, is_closed, _ = text.partition(_BEGIN)[2].partition(_END)
+    description = description.strip()
+    if not is_closed or not description:
         raise Malformed("no_statement", f"the {language} README has no description")
     solutions = tuple(_read_solutions(files))
     code = next((s.code for s in solutions if s.language == "python"), "")
     methods = public_methods(code)
-    tests = _read_examples(description[1], code, methods[0]) if len(methods) == 1 else Tests()
+    tests = _read_examples(description, code, methods[0]) if len(methods) == 1 else Tests()
     notes = [("statement_found", f"also there in {other}") for other, _ in found[1:]]
     return row.candidate(
-        description[1].strip(),
+        description,
         notes=[*notes, *tests.notes],
         url=heading[2] if heading else "",
         platform="leetcode",
@@ -84,11 +83,7 @@ def _read_solutions(files: Mapping[str, str]) -> Iterator[Solution]:
 def _read_examples(description: str, code: str, fn_name: str) -> Tests:
     """Read `Input: a = [1], k = 2` and `Output: 3` as the call that they describe."""
     plain = html.unescape(_TAG.sub("", description))
-    calls = [
-        f"assert {fn_name}({found['input']}) == {_literal(found['output'])}"
-        for found in _EXAMPLE.finditer(plain)
-        if len(found["input"]) <= _MAX_INPUT
-    ]
+    calls = [f"assert {fn_name}({given}) == {_literal(expected)}" for given, expected in _find_examples(plain)]
     signature: Any = read_signature(code, fn_name)
     tests, dropped = [], []
     for call in calls:
@@ -99,6 +94,17 @@ def _read_examples(description: str, code: str, fn_name: str) -> Tests:
     if dropped:
         notes.append(("tests", f"{len(dropped)} of {len(calls)} examples left out: {dropped[0]}"))
     return Tests(tuple(tests), fn_name, notes=tuple(notes))
+
+
+def _find_examples(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands between `Input` and `Output`, and the line after `Output`; a statement may be hostile."""
+    for label, answer in itertools.pairwise(_LABEL.finditer(text)):
+        if label[1] and not answer[1]:
+            given = text[label.end() : answer.start()].strip()
+            window = text[answer.end() : answer.end() + _MAX_INPUT]
+            expected, is_whole, _ = window.lstrip().partition("\n")
+            if given and expected and len(given) <= _MAX_INPUT and (is_whole or len(window) < _MAX_INPUT):
+                yield given, expected.rstrip()
 
 
 def _literal(text: str) -> str:

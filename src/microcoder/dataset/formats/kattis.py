@@ -45,7 +45,7 @@ _KNOWN: dict[str, Known] = {
     "partially_accepted": "partial",
 }
 _STATEMENT = re.compile(r"(?:problem_statement|statement)/problem(?:\.(\w{2,3}(?:-\w+)?))?\.(tex|md)")
-_NAME = re.compile(r"\\problemname\{([^}]*)\}|^#\s+(.+)$", re.MULTILINE)
+_NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$", re.MULTILINE)
 _TEXTS = r"problem\.yaml|\.timelimit|(problem_)?statement/.*\.(tex|md)|output_validators?/.*\.(py|cc|cpp|cxx|h|hpp)"
 """Of the rest, tests must be text too, and submissions that are none are counted."""
 _SCRIPTS = {".py": "python", ".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp"}

@@ -42,7 +42,7 @@ _NAMES = {
     "node": "javascript",
     "golang": "go",
 }
-_FENCE = re.compile(r"```[ \t]*([\w+#.-]*)[ \t]*\n(.*?)\n?```", re.DOTALL)
+_FENCE = re.compile(r"```[ \t]*(?:([\w+#.-]+)[ \t]*)?\n(.*?)\n?```", re.DOTALL)
 _PLATFORMS = {
     "codeforces.com": "codeforces",
     "atcoder.jp": "atcoder",

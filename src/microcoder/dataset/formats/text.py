@@ -23,7 +23,9 @@ _PRINT_STATEMENT = re.compile(
     r"^[ \t]*print[ \t]+(?![=(])\S|^[ \t]*print$|except[ \t]+\w+[ \t]*,[ \t]*\w+[ \t]*:", re.M
 )
 _PYTHON2_NAME = re.compile(r"\b(raw_input|xrange)[ \t]*\(")
-_PYTHON2_DEFINED = re.compile(r"\b(raw_input|xrange)[ \t]*=|def[ \t]+(raw_input|xrange)\b|\bimport[ \t]+.*\bxrange\b")
+_PYTHON2_DEFINED = re.compile(
+    r"\b(raw_input|xrange)[ \t]*=|def[ \t]+(raw_input|xrange)\b|^[ \t]*(try:[ \t]*)?(from|import)\b.*\bxrange\b", re.M
+)
 
 
 @dataclass(frozen=True, slots=True)
