@@ -14,7 +14,8 @@ import pytest
 
 from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.formats import FORMATS
-from microcoder.evaluator import check_problem
+from microcoder.evaluator import check_problem, judge
+from microcoder.types import Outcome, Program
 
 IN_FOLDERS = [name for name, found in FORMATS.items() if found.folders is not None]
 IN_FILES = [name for name in FORMATS if name not in IN_FOLDERS]
@@ -101,3 +102,14 @@ def test_golden_candidates_with_tests_can_be_judged(golden: Path, name: str) -> 
         if "needs_checker" not in candidate.flags:
             check_problem(candidate.to_problem())
         assert not candidate.groups or len(candidate.groups) == len(candidate.tests)
+
+
+@pytest.mark.parametrize("name", ["openr1_codeforces", "hardtests"])
+def test_a_checker_in_python_takes_any_right_answer_and_no_other(golden: Path, name: str) -> None:
+    """Also where the checker itself fails on what was printed: that is a wrong answer, not a fault of the machine."""
+    problem = expected_of(golden, name)[0].to_problem()
+    programs = [f"n = int(input())\nprint({printed})" for printed in ("0, n", "n, 0", "0, n + 1", "'x'", "''")]
+    verdicts = judge([Program(program) for program in programs], [problem] * len(programs))
+    right = [verdict.outcome is Outcome.ACCEPTED for verdict in verdicts]
+    assert right == [True, True, False, False, False]
+    assert Outcome.SANDBOX_FAULT not in {verdict.outcome for verdict in verdicts}

@@ -16,7 +16,11 @@ if __name__ == "__main__":
     import sys
 
     _texts = [open(path, encoding="utf-8", errors="replace").read() for path in sys.argv[1:4]]
-    sys.exit(0 if output_judging_function(*_texts) else 1)
+    try:
+        _is_right = output_judging_function(*_texts)
+    except Exception:  # it expects numbers, say, where an answer may be anything
+        _is_right = False
+    sys.exit(0 if _is_right else 1)
 """
 """Ours: input, output, answer; theirs: input_str, candidate_output, reference_output."""
 
