@@ -14,11 +14,13 @@ from microcoder.dataset.process.tex import looks_like_tex, tex_to_markdown
 _NOISE_LINE = re.compile(
     r"""^[ \t>*_\#-]*(?:
       \[?(?:English\ Version|中文文档|中文版|Chinese\ Version|简体中文)\]?(?:\([^)\n]*\))?
-    | (?:Subscribe\ to\ see|Companies:|Related\ Topics|Similar\ Questions|Show\ (?:hint|tags|similar)|Hide\ (?:hint|tags)).*
+    | (?:Subscribe\ to\ see|Companies:|Related\ Topics|Similar\ Questions).*
+    | (?:Show|Hide)\ (?:hint|tags|similar).*
     | (?:Copyright|©|\(c\)\ \d{4}).*(?:reserved|LeetCode|LLC|Ltd|Inc).*
     | (?:All\ rights\ reserved|版权所有).*
     | (?:Read\ problems?\ statements?\ (?:in|of)\b|Read\ this\ problem\ in\b|Mandarin\ Chinese,\ Russian).*
-    | (?:Submit\ (?:a\ )?solution|Report\ (?:a\ )?(?:bug|problem)|Login\ to\ submit|Sign\ in\ to\ (?:submit|view)|Back\ to\ (?:contest|problems?)|Discuss(?:ion)?\ \(\d+\)|My\ submissions).*
+    | (?:Submit\ (?:a\ )?solution|Report\ (?:a\ )?(?:bug|problem)|Login\ to\ submit|Sign\ in\ to\ (?:submit|view)).*
+    | (?:Back\ to\ (?:contest|problems?)|Discuss(?:ion)?\ \(\d+\)|My\ submissions).*
     | (?:Share\ on|Tweet|Follow\ us|Click\ here\ to\ (?:subscribe|register)|Download\ as\ PDF).*
     | (?:comments|edit_url|difficulty|rating):\ .*
     | (?:time|memory)\ limit\ per\ test:?.*

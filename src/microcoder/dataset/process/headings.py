@@ -11,34 +11,42 @@ Part = Literal["statement", "input", "output", "constraints", "example", "explan
 _WORDS: dict[Part, str] = {
     "statement": "problem statement|statement|description|problem description|problem|task|题目描述|题目|问题描述|描述|"
     "問題文|problembeskrivning|uppgift|условие|условие задачи|descripción|enunciado",
-    "input": "input|inputs|input format|input specification|input description|the input|输入|输入格式|输入描述|输入说明|入力|入力形式|"
+    "input": "input|inputs|input format|input specification|input description|the input|输入|输入格式|"
+    "输入描述|输入说明|入力|入力形式|"
     "indata|inmatning|входные данные|формат входных данных|формат ввода|entrada|entrada del problema|input data|"
     "standard input",
-    "output": "output|outputs|output format|output specification|output description|the output|输出|输出格式|输出描述|输出说明|"
+    "output": "output|outputs|output format|output specification|output description|the output|输出|"
+    "输出格式|输出描述|输出说明|"
     "出力|出力形式|utdata|utmatning|выходные данные|формат выходных данных|формат вывода|salida|saída|output data|"
     "standard output",
-    "constraints": "constraints|constraint|limits|limitations|bounds|提示|数据范围|数据规模|数据规模与约定|约束|约束条件|限制|制約|"
+    "constraints": "constraints|constraint|limits|limitations|bounds|提示|数据范围|数据规模|"
+    "数据规模与约定|约束|约束条件|限制|制約|"
     "begränsningar|ограничения|restricciones|restrições",
     "example": "example|examples|sample|samples|sample test|sample tests|sample case|sample cases|sample test case|"
-    "sample test cases|test case|test example|样例|示例|例|例子|样例说明|exempel|пример|примеры|ejemplo|ejemplos|exemplo|exemplos|例題",
+    "sample test cases|test case|test example|样例|示例|例|例子|样例说明|exempel|пример|примеры|"
+    "ejemplo|ejemplos|exemplo|exemplos|例題",
     "explanation": "explanation|explanations|解释|说明|解説|förklaring|förklaring av exempel|пояснение|explicación|"
     "sample explanation|explanation of sample|explanation of samples|explanation of examples",
     "note": "note|notes|remark|remarks|hint|hints|comment|comments|注|注意|备注|附注|примечание|nota|notas|anmärkning",
-    "other": "scoring|points|subtasks|grading|poängsättning|bedömning|test cases|testfall|follow up|follow-up|进阶|进阶问题|"
+    "other": "scoring|points|subtasks|grading|poängsättning|bedömning|test cases|testfall|follow up|"
+    "follow-up|进阶|进阶问题|"
     "background|背景|story|interaction|interaction protocol|file input|file output|source|credits|partial score|"
     "test groups|image|testing|local testing|deluppgifter|testverktyg|interaktion|kommentar",
 }
 _PART_OF: dict[str, Part] = {word: part for part, words in _WORDS.items() for word in words.split("|")}
 _EXAMPLE_INPUT = re.compile(
-    r"(?:sample|example)s?(?: test)? ?inputs?|input (?:sample|example)|样例输入|输入样例|示例输入|入力例|exempel på indata|пример ввода|入力サンプル"
+    r"(?:sample|example)s?(?: test)? ?inputs?|input (?:sample|example)|样例输入|输入样例|示例输入|"
+    r"入力例|exempel på indata|пример ввода|入力サンプル"
     r"|indataexempel|exempelindata|ejemplo de entrada|entrada de ejemplo"
 )
 _EXAMPLE_OUTPUT = re.compile(
-    r"(?:sample|example)s?(?: test)? ?outputs?|output (?:sample|example)|output for (?:the )?sample input|样例输出|输出样例|示例输出|出力例|"
+    r"(?:sample|example)s?(?: test)? ?outputs?|output (?:sample|example)|output for (?:the )?sample "
+    r"input|样例输出|输出样例|示例输出|出力例|"
     r"exempel på utdata|пример вывода|出力サンプル|utdataexempel|exempelutdata|ejemplo de salida|salida de ejemplo"
 )
 _INLINE = re.compile(
-    r"^[ \t>*_-]*(?P<word>sample input|sample output|input|output|explanation|expected output|输入|输出|解释|入力|出力|説明|"
+    r"^[ \t>*_-]*(?P<word>sample input|sample output|input|output|explanation|expected output|输入|输出|"
+    r"解释|入力|出力|説明|"
     r"indata|utdata|entrada|salida|ввод|вывод|explicación)\s*\d{0,2}[*_]*\s*[:：=][*_]*[ \t]*(?P<rest>\S.*)$",
     re.IGNORECASE,
 )

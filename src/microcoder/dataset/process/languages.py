@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from microcoder.config import Config
 from microcoder.dataset.process.spans import prose
@@ -37,11 +37,10 @@ def identify(text: str, settings: LanguageSettings | None = None) -> Language:
     settings = settings or LanguageSettings()
     words = _readable(text)
     letters = [char for char in words if char.isalpha()]
-    if len(letters) < settings.min_letters and not any(map(_is_east_asian, letters)):
+    if len(letters) < settings.min_letters and all(map(_is_latin, letters)):
         return Language("en", 0.0)
-    if code := _by_script(letters):
-        if code in settings.languages:
-            return Language(code, 1.0)
+    if (code := _by_script(letters)) and code in settings.languages:
+        return Language(code, 1.0)
     code, probability = _identifier(settings.languages).classify(words)
     return Language(str(code), float(probability))
 
@@ -64,10 +63,6 @@ def _is_latin(char: str) -> bool:
     return unicodedata.name(char, "").startswith("LATIN")
 
 
-def _is_east_asian(char: str) -> bool:
-    return "぀" <= char <= "ヿ" or "一" <= char <= "鿿" or "가" <= char <= "힯"
-
-
 def _by_script(letters: list[str]) -> str | None:
     """Return the language that a script decides alone, where there is enough of it."""
     kana = sum("぀" <= char <= "ヿ" for char in letters)
@@ -81,7 +76,7 @@ def _by_script(letters: list[str]) -> str | None:
 
 
 @lru_cache(maxsize=4)
-def _identifier(languages: tuple[str, ...]):  # noqa: ANN202 - py3langid has no types
+def _identifier(languages: tuple[str, ...]) -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -25,8 +25,8 @@ _SYMBOLS = {
     "ne": "!=", "times": "×", "cdot": "·", "to": "->", "rightarrow": "->", "quad": " ", "qquad": " ", "newline": "\n",
     "linebreak": "\n", "par": "\n\n", "LaTeX": "LaTeX", "TeX": "TeX", "InputFile": "\n\n## Input\n\n",
     "OutputFile": "\n\n## Output\n\n", "infty": "∞", "textbar": "|", "textless": "<", "textgreater": ">",
-    "textquotedblleft": '"', "textquotedblright": '"', "textquoteleft": "'", "textquoteright": "'", "guillemotleft": "«",
-    "guillemotright": "»",
+    "textquotedblleft": '"', "textquotedblright": '"', "textquoteleft": "'", "textquoteright": "'",
+    "guillemotleft": "«", "guillemotright": "»",
 }  # fmt: skip
 _SPECIALS = {"~": " ", "``": '"', "''": '"', "---": "—", "--": "–", "<<": "«", ">>": "»", "&": " | "}
 
@@ -76,7 +76,7 @@ def _node(node: object) -> str:
 
 
 def _source(node: object) -> str:
-    return str(node.latex_verbatim())  # ty: ignore
+    return str(getattr(node, "latex_verbatim", str)())
 
 
 def _math(node: object) -> str:
