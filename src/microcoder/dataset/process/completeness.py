@@ -50,9 +50,9 @@ _MANY_ANSWERS = re.compile(
 )
 _ANY_ORDER = re.compile(r"\bin any order\b|任意顺序|按任意顺序", re.IGNORECASE)
 _BOUND = re.compile(
-    r"(?P<low>-?[\d.,_ ]*\d(?:\s*(?:\*|x|·|×)\s*10)?(?:\^\s*\(?-?\d+\)?)?)\s*(?P<left><=?)\s*"
-    r"(?P<names>[^\W\d][^<>=\n]{0,60}?)\s*(?P<right><=?)\s*"
-    r"(?P<high>-?\d[\d.,_ ]*(?:\s*(?:\*|x|·|×)\s*10)?(?:\^\s*\(?\d+\)?)?|[^\W\d]\w*)"
+    r"(?P<low>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:\s*(?:\*|x|·|×)\s*10)?(?:\^\s*\(?-?\d+\)?)?)\s*<=?\s*"
+    r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
+    r"(?P<high>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:\s*(?:\*|x|·|×)\s*10)?(?:\^\s*\(?\d+\)?)?|[^\W\d]\w*)"
 )
 
 
@@ -60,7 +60,7 @@ _FEW_WORDS = 25
 
 
 class Bound(NamedTuple):
-    """A stated range of one name, both ends included where they are whole numbers."""
+    """A stated range of one name, by its two numbers as they are written: `< 1000` is kept as 1000."""
 
     name: str
     low: float
@@ -68,14 +68,17 @@ class Bound(NamedTuple):
 
 
 def parse_bounds(text: str) -> tuple[Bound, ...]:
-    """Return the ranges that a statement states, such as `1 <= n <= 10^5`; a bound by another name is left out."""
+    """Return the ranges that a statement states, such as `1 <= n <= 10^5`; a bound by another name is left out.
+
+    In a chain such as `1 <= k <= n <= 100` each name has the chain's ends.
+    """
     plain = _plain_formulae(text)
     bounds: dict[str, Bound] = {}
     for found in _BOUND.finditer(plain):
         low, high = _number(found["low"]), _number(found["high"])
         if low is None or high is None or low > high:
             continue
-        for name in re.split(r"\s*[,;]\s*|\s+and\s+", found["names"]):
+        for name in re.split(r"\s*(?:[,;]|<=?|==)\s*|\s+and\s+", found["names"]):
             name = name.strip("` $|")
             if name and len(name) <= 40:
                 bounds.setdefault(name, Bound(name, low, high))
@@ -83,9 +86,10 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
 
 
 def _plain_formulae(text: str) -> str:
-    text = re.sub(r"\\leq?(?:slant)?\b|≤|⩽|&le;", "<=", text)
-    text = re.sub(r"\\(?:cdot|times)\b|⋅|×|·", "*", text)
+    text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
+    text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)
     text = re.sub(r"\\[,;!: ]|\{,\}|\\text\w*|\\mathrm", "", text)
+    text = re.sub(r"[ \t]*\^[ \t]*", "^", text)
     text = re.sub(r"\^\{(-?\d+)\}", r"^\1", text).replace("{", "").replace("}", "")
     return text.replace("$", "").replace("`", "").replace("**", "^").replace("<=<=", "<=").replace("\\lt", "<")
 

@@ -66,10 +66,11 @@ def process(
 
 def _clean(candidate: Candidate) -> Candidate:
     cleaned = clean(candidate.statement_found)
-    candidate = candidate.change("process", "clean/1", ", ".join(cleaned.steps), statement=cleaned.text)
-    asked = strip_instruction(candidate.statement, candidate.starter_code)
-    candidate = candidate.change("process", "strip_instruction/1", "the source's own prompt", statement=asked)
-    laid_out = normalise(candidate.statement)
+    asked = strip_instruction(cleaned.text, candidate.starter_code)
+    laid_out = normalise(asked)
+    if laid_out != candidate.statement:
+        candidate = candidate.change("process", "clean/1", ", ".join(cleaned.steps), statement=cleaned.text)
+        candidate = candidate.change("process", "strip_instruction/1", "the source's own prompt", statement=asked)
     title = " ".join(clean(candidate.title).text.split())
     return candidate.change("process", "arrange_sections/1", statement=laid_out, title=title)
 
