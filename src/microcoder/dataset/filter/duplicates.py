@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -20,6 +21,14 @@ from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.filter.fingerprints import source_keys, words
 from microcoder.dataset.filter.minhash import Signature, candidate_pairs, sign, similarity
 from microcoder.dataset.process.completeness import Bound, parse_bounds
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+_MAX_SAME_TEXT = 8
+"""Earlier records of the same words that one is compared with."""
+_MAX_TESTS = 32
+"""First tests whose answers are compared; the statement's examples are among them as a rule."""
 
 
 class DuplicateSettings(Config):
@@ -40,7 +49,7 @@ class DuplicateSettings(Config):
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What must be known of a record to find its duplicates: about 2 KB."""
+    """What must be known of a record to find its duplicates: some 5 KB at most."""
 
     id: str
     rank: tuple[float, ...]
@@ -50,7 +59,7 @@ class Fingerprint:
     """Digest of the words; empty for a statement too short to compare."""
     signature: Signature
     bounds: tuple[Bound, ...]
-    answers: dict[str, str]
+    answers: dict[int, int]
     """Digest of each test's output by that of its input; empty where several answers are right."""
 
 
@@ -93,10 +102,15 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
-def _answers(candidate: Candidate) -> dict[str, str]:
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+
+
+def _answers(candidate: Candidate) -> dict[int, int]:
     if candidate.checker.type in ("program", "unordered") or "many_answers" in candidate.flags:
         return {}
-    return {_digest(test.input.strip()): _digest(" ".join(test.output.split())) for test in candidate.tests[:64]}
+    tests = candidate.tests[:_MAX_TESTS]
+    return {_number(test.input.strip()): _number(" ".join(test.output.split())) for test in tests}
 
 
 def _rank(candidate: Candidate) -> tuple[float, ...]:
@@ -136,10 +150,15 @@ def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | 
             groups.join(members[0], number, "source")
     for members in by_text.values():
         for number in members[1:]:
-            if any(_agree(records[earlier], records[number]) and groups.join(earlier, number, "text", guarded=True)
-                   for earlier in members[: members.index(number)][:8]):  # fmt: skip
-                continue
-    heads = [number for number, record in enumerate(records) if record.text and groups.root(number) == number]
+            for earlier in members[:_MAX_SAME_TEXT]:
+                if earlier >= number or groups.join(earlier, number, "text", guarded=True):
+                    break
+    # One of each text in each group: a translation joined by its source still finds its own kind.
+    first: dict[tuple[int, str], int] = {}
+    for number, record in enumerate(records):
+        if record.text:
+            first.setdefault((groups.root(number), record.text), number)
+    heads = sorted(first.values())
     if heads:
         signatures = np.stack([records[number].signature for number in heads])
         found = [
@@ -147,27 +166,25 @@ def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | 
             for a, b in candidate_pairs(signatures, num_bands=settings.num_bands)
         ]
         for score, a, b in sorted(found, key=lambda pair: (-pair[0], pair[1], pair[2])):
-            if score >= settings.min_similarity and _agree(records[a], records[b]):
+            if score >= settings.min_similarity:
                 groups.join(a, b, f"similarity {score:.2f}", guarded=True)
     return groups.found()
 
 
-def _agree(one: Fingerprint, other: Fingerprint) -> bool:
-    """Tell whether nothing shows that two similar records are two problems."""
-    bounds = {bound.name: bound for bound in one.bounds}
-    if any(bound.name in bounds and bounds[bound.name] != bound for bound in other.bounds):
-        return False
-    return all(one.answers.get(given, printed) == printed for given, printed in other.answers.items())
+def _contradict(one: Mapping[Key, Value], other: Mapping[Key, Value]) -> bool:
+    return any(one.get(key, value) != value for key, value in other.items())
 
 
 class _Groups:
-    """Union-find; the lowest number, which is the best record, is the root."""
+    """Union-find; the lowest number, which is the best record, is the root and holds what is known of its group."""
 
     def __init__(self, records: Sequence[Fingerprint]) -> None:
         self._records = records
         self._parents = list(range(len(records)))
         self._why: dict[int, str] = {}
         self._sources = [record.sources for record in records]
+        self._bounds = [{bound.name: bound for bound in record.bounds} for record in records]
+        self._answers = [record.answers for record in records]
 
     def root(self, number: int) -> int:
         while self._parents[number] != number:
@@ -182,11 +199,15 @@ class _Groups:
             return False
         self._parents[high] = low
         self._sources[low] |= self._sources[high]
+        self._bounds[low] = self._bounds[high] | self._bounds[low]
+        self._answers[low] = self._answers[high] | self._answers[low]
         self._why[high] = why
         return True
 
     def _are_told_apart(self, low: int, high: int) -> bool:
-        """The same platform gave them different names."""
+        """Other bounds, another answer to the same input, or another name on the same platform."""
+        if _contradict(self._bounds[low], self._bounds[high]) or _contradict(self._answers[low], self._answers[high]):
+            return True
         names: dict[str, str] = dict(key.split(":", 1) for key in sorted(self._sources[low]))  # type: ignore[misc]
         return any(
             platform in names and f"{platform}:{name}" not in self._sources[low]

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from microcoder.dataset.candidates import Candidate
-from microcoder.types import TestCase
+from microcoder.types import Checker, TestCase
 
 STEP = "merge_duplicates/1"
+_FILLED = ("url", "date", "platform", "title", "platform_difficulty", "time_limit_seconds", "memory_limit_mib")
 
 
 def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
     """Return the kept record with what the others add: tests, solutions, tags, and what it did not know.
 
-    A test is added where its input is new and it is called in the same way (stdin, or the same function). The
-    licence is never taken over: it belongs to the record that it came with.
+    A test is added where its input is new and it is called in the same way (stdin, or the same function); a checker
+    comes with the tests where the kept record only compares. The licence is never taken over: it belongs to the
+    record that it came with.
     """
     others = sorted(others, key=lambda other: other.id)
     tests, groups, num_left = _merge_tests(kept, others)
@@ -26,9 +28,10 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
                 known.add((solution.language, solution.code))
                 solutions.append(solution)
     detail = f"merged {len(others)}" + (f"; {num_left} tests called in another way" if num_left else "")
+    checkers = [other.checker for other in others if _called_alike(kept, other) and other.checker != Checker()]
     filled = {
         name: next((getattr(other, name) for other in others if getattr(other, name)), getattr(kept, name))
-        for name in ("url", "date", "platform", "title", "platform_difficulty")
+        for name in _FILLED
         if not getattr(kept, name)
     }
     return kept.change(
@@ -37,6 +40,7 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
         detail,
         tests=tests,
         groups=groups,
+        checker=checkers[0] if checkers and kept.checker == Checker() else kept.checker,
         solutions=tuple(solutions),
         tags=_union(kept.tags, *(other.tags for other in others)),
         pass_rates=_union(kept.pass_rates, *(other.pass_rates for other in others)),

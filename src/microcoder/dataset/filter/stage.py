@@ -17,6 +17,7 @@ from microcoder.dataset.filter.recency import RecencySettings, check_recency
 from microcoder.dataset.filter.relevance import judge_relevance
 from microcoder.dataset.process.endpoint import Endpoint, EndpointSettings
 from microcoder.dataset.rejections import reject
+from microcoder.errors import DataError
 
 
 class FilterSettings(Config):
@@ -72,9 +73,19 @@ def deduplicate(
 ) -> tuple[list[Candidate], list[Rejection]]:
     """Return one record per problem and a rejection for each that was merged into another, both sorted by id.
 
-    What is found does not depend on the order of the candidates; each has its own id.
+    What is found does not depend on the order of the candidates.
+
+    Raises:
+        DataError: two candidates have one id, so one of them would be lost.
     """
-    by_id = {candidate.id: candidate for candidate in sorted(candidates, key=lambda one: one.id)}
+    by_id: dict[str, Candidate] = {}
+    for candidate in sorted(candidates, key=lambda one: one.id):
+        if candidate.id in by_id:
+            raise DataError(
+                f"two candidates have the id {candidate.id!r} ({by_id[candidate.id].source_row!r} and "
+                f"{candidate.source_row!r}); an id is `dataset/row` and names one row: make the adapter's ids differ"
+            )
+        by_id[candidate.id] = candidate
     groups = find_duplicates(describe(list(by_id.values()), settings), settings)
     return apply_groups(by_id, groups)
 
