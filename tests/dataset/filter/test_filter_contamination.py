@@ -14,8 +14,8 @@ STORY = (
     "There are n cities on a line and each of them sells bread at its own price. A baker walks from the first city to "
     "the last one, may carry at most k loaves, and eats one loaf in every city that he enters. Find the least that he "
     "pays to reach the last city.\n\n## Example 1\n\nInput:\n\n```\n5 3\n17 4 23 42 8\n```\n\nOutput:\n\n```\n29\n```\n"
-    "\n## Example 2\n\nInput:\n\n```\n4 2\n31 16 55 91\n```\n\nOutput:\n\n```\n78\n```\n\n## Example 3\n\nInput:\n\n```\n"
-    "6 1\n12 9 77 81 64 10\n```\n\nOutput:\n\n```\n243\n```\n"
+    "\n## Example 2\n\nInput:\n\n```\n4 2\n31 16 55 91\n```\n\nOutput:\n\n```\n78\n```\n\n## Example 3\n\n"
+    "Input:\n\n```\n6 1\n12 9 77 81 64 10\n```\n\nOutput:\n\n```\n243\n```\n"
 )
 OTHER = (
     "A gardener plants flowers in a circle of m beds so that no two neighbours have one colour, and waters them each "
@@ -76,7 +76,8 @@ def test_a_sentence_in_common_is_not_enough() -> None:
 
 def test_numbers_survive_a_translation() -> None:
     text = (
-        "面包师从第一座城市走到最后一座城市，求最少花费。\n\n示例 1：\n\n输入：n = 5, k = 3, 价格 = [17,4,23,42,8]\n输出：29\n\n"
+        "面包师从第一座城市走到最后一座城市，求最少花费。\n\n示例 1：\n\n"
+        "输入：n = 5, k = 3, 价格 = [17,4,23,42,8]\n输出：29\n\n"
         "示例 2：\n\n输入：n = 4, k = 2, 价格 = [31,16,55,91]\n输出：78\n\n示例 3：\n\n"
         "输入：n = 6, k = 1, 价格 = [12,9,77,81,64,10]\n输出：243\n"
     )

@@ -23,8 +23,8 @@ from microcoder.errors import DataError
 from microcoder.types import TestCase
 
 STORY = (
-    "A baker walks from the first of n cities to the last one and buys bread wherever it is cheap. He may carry at most "
-    "k loaves and eats one of them in every city that he enters. Find the least that he pays, and print it on a line."
+    "A baker walks from the first of n cities to the last one and buys bread wherever it is cheap. He may carry at "
+    "most k loaves and eats one of them in every city that he enters. Find the least that he pays, and print it."
 )
 ROW = Candidate(
     id="set/1",

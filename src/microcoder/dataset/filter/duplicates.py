@@ -8,6 +8,7 @@ What is decided does not depend on the order of the records.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ class Fingerprint:
     """Digest of the words; empty for a statement too short to compare."""
     signature: Signature
     bounds: tuple[Bound, ...]
+    """With powers flat, as sources that lose superscripts have them: 105 for 10^5."""
     answers: dict[int, int]
     """Digest of each test's output by that of its input; empty where several answers are right."""
 
@@ -91,7 +93,7 @@ def describe(candidates: Sequence[Candidate], settings: DuplicateSettings | None
                 sources=source_keys(candidate),
                 text=_digest(" ".join(said)) if len(said) >= settings.min_words else "",
                 signature=signature,
-                bounds=parse_bounds(text),
+                bounds=tuple(Bound(name, _flat(low), _flat(high)) for name, low, high in parse_bounds(text)),
                 answers=_answers(candidate),
             )
         )
@@ -100,6 +102,14 @@ def describe(candidates: Sequence[Candidate], settings: DuplicateSettings | None
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def _flat(value: float) -> float:
+    for base, least in ((10, 2), (2, 5)):
+        power = round(math.log(abs(value), base)) if abs(value) >= base**least else 0
+        if power and abs(value) == base**power:
+            return math.copysign(float(f"{base}{power}"), value)
+    return value
 
 
 def _number(text: str) -> int:

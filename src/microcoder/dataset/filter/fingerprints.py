@@ -30,6 +30,8 @@ _URLS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"luogu\.com(?:\.cn)?/problem/(\w+)"), "luogu:{0}"),
 )
 _WORD = re.compile(r"[^\W\d_]+|\d+|[<>=+*/%^-]")
+# `**bold**`, but not `10**9`.
+_BOLD = re.compile(r"(?<![\d)])\*\*|\*\*(?![\d(])")
 _HAN = re.compile(r"([぀-ヿ一-鿿가-힯])")
 _LITERAL = re.compile(r"\"[^\"\n]{1,40}\"|'[^'\n]{1,40}'|-?\d+(?:\.\d+)?")
 _NAME = re.compile(r"\b[^\W\d]\w*\s*=(?!=)\s*")
@@ -78,6 +80,7 @@ def title_key(title: str) -> str:
 def words(text: str) -> list[str]:
     """Return the words, numbers and operators of a text; each Chinese or Japanese character is a word."""
     text = re.sub(r"\\(?:leq?|geq?|neq?|times|cdot|ldots|dots|texttt|textbf|text|mathrm|left|right)\b", _tex, text)
+    text = _BOLD.sub(" ", text)
     return _WORD.findall(_HAN.sub(r" \1 ", unicodedata.normalize("NFKC", text).lower()))
 
 

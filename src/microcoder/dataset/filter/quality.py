@@ -43,8 +43,8 @@ _EMPTY = re.compile(
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(
-    r"(?:statement|description|problem) (?:can be found|is (?:available )?(?:at|in|here)|(?:here|"
-    r"at)):?\s*(?:<|\(|\[)?(?:https?://|the (?:attached )?pdf)"
+    r"(?:statement|description|problem) (?:(?:can be found|is(?: available| given)?)(?: at| in| on| here)?|here|at)"
+    r"(?:[:\s<>()\[\]]|\bhere\b)*(?:https?://|the (?:attached )?pdf)"
     r"|see (?:the )?(?:attached )?pdf\b|\bin the pdf (?:below|above|attached)",
     re.IGNORECASE,
 )

@@ -6,6 +6,7 @@ import hashlib
 
 from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.process.endpoint import BadReply, Endpoint, Message
+from microcoder.errors import DataError
 
 PROMPT = (
     "You judge statements that are meant to be programming problems for training a coding model. Give two numbers "
@@ -27,6 +28,9 @@ def judge_relevance(candidate: Candidate, endpoint: Endpoint, *, min_score: floa
     """Return the reason `not_relevant` and what the model said, or None where both numbers reach the bar.
 
     A row is kept where the model gives no usable answer: it is an opinion on top of the rules.
+
+    Raises:
+        DataError: the endpoint gave no answer at all.
     """
     messages: list[Message] = [
         {"role": "system", "content": PROMPT},
@@ -36,6 +40,8 @@ def judge_relevance(candidate: Candidate, endpoint: Endpoint, *, min_score: floa
         try:
             reply = endpoint.ask(messages, SCHEMA)
             scores = {name: min(1.0, max(0.0, float(reply[name]))) for name in ("relevance", "clarity")}
+        except DataError:
+            raise
         except (BadReply, TypeError, ValueError):
             messages = [*messages, {"role": "user", "content": "Reply with the JSON object only."}]
             continue

@@ -50,9 +50,9 @@ _MANY_ANSWERS = re.compile(
 )
 _ANY_ORDER = re.compile(r"\bin any order\b|任意顺序|按任意顺序", re.IGNORECASE)
 _BOUND = re.compile(
-    r"(?P<low>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:\s*(?:\*|x|·|×)\s*10)?(?:\^\s*\(?-?\d+\)?)?)\s*<=?\s*"
+    r"(?P<low>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:[ ]*[*x][ ]*\d+)?(?:\^[ ]*\(?\d+\)?)?)\s*<=?\s*"
     r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
-    r"(?P<high>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:\s*(?:\*|x|·|×)\s*10)?(?:\^\s*\(?\d+\)?)?|[^\W\d]\w*)"
+    r"(?P<high>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:[ ]*[*x][ ]*\d+)?(?:\^[ ]*\(?\d+\)?)?|[^\W\d]\w*)"
 )
 
 
@@ -96,16 +96,20 @@ def _plain_formulae(text: str) -> str:
 
 def _number(text: str) -> float | None:
     text = re.sub(r"[ ,_](?=\d{3}\b)", "", text.strip(" .,")).replace(" ", "")
-    found = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:(?:\*|x)(10))?(?:\^\(?(\d+)\)?)?", text)
+    found = re.fullmatch(r"(-?\d{1,30}(?:\.\d+)?)(?:[*x](\d{1,30}))?(?:\^\(?(\d+)\)?)?", text)
     if not found:
         return None
-    base, ten, power = float(found[1]), found[2], int(found[3] or 0)
-    if power > 300:
+    factor, power = found[2], found[3]
+    if factor and not power and re.fullmatch(r"10[1-9]\d?", factor):
+        # 2 * 10^5 that lost its superscript on the way.
+        factor, power = "10", factor[2:]
+    base, exponent = float(found[1]), int(power or 1)
+    if exponent > 30:
         return None
-    if ten:
-        return base * 10.0**power
+    if factor:
+        return base * float(factor) ** exponent
     # -10^9 is minus ten to the nine.
-    return (-1 if base < 0 else 1) * abs(base) ** power if found[3] else base
+    return (-1 if base < 0 else 1) * abs(base) ** exponent
 
 
 def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
