@@ -176,13 +176,14 @@ def test_a_full_bucket_still_connects_all_its_rows() -> None:
 
 
 def test_the_same_problems_in_two_real_sets_are_found() -> None:
+    """Without their addresses, one of them with superscripts lost (105 for 10^5)."""
     slugs = {one.title for one in livecodebench() if one.platform == "leetcode"}
     left = [one.model_copy(update={"url": "", "title": ""}) for one in deepseek("en")]
-    right = [one.model_copy(update={"title": "", "id": f"lcb/{n}"}) for n, one in enumerate(livecodebench())]
+    right = [one.model_copy(update={"title": "", "id": f"lcb/{number}"}) for number, one in enumerate(livecodebench())]
     found = groups_of(*left, *right)
     across = [group for group in found if len({name.partition("/")[0] for name in (group.kept, *group.dropped)}) == 2]
     shared = sum(one.title in slugs for one in deepseek("en"))
-    assert len(across) >= 0.6 * shared
+    assert len(across) >= 0.85 * shared
     within = [group for group in found if group not in across]
     assert len(within) <= 3, within
 

@@ -40,9 +40,9 @@ class DuplicateSettings(Config):
     num_permutations: int = Field(default=125, ge=8)
     """Length of a signature; `num_bands` divides it (our choice: 0.045 standard error at most)."""
     num_bands: int = Field(default=25, ge=1)
-    """Bands of 5 find a pair of similarity 0.8 in 99.99 % of cases (our choice)."""
-    min_similarity: float = Field(default=0.8, gt=0, le=1)
-    """Estimated Jaccard similarity from which two statements are one (our choice)."""
+    """Bands of 5 find a pair of similarity 0.75 in 99.9 % of cases (our choice)."""
+    min_similarity: float = Field(default=0.75, gt=0, le=1)
+    """Estimated Jaccard similarity from which two statements are one (our choice, measured in docs/dataset.md)."""
     min_words: int = Field(default=12, ge=1)
     """Shorter statements are compared by source only: too many problems read "see the picture" (our choice)."""
     seed: int = 1
