@@ -5,12 +5,13 @@
 Of the packages that are complete (tests that do not talk back, a known comparison, a statement, an accepted program
 in Python or C++) it prints every one that is lost, with its reason; then the share that is kept, the share of the
 known-wrong submissions that the tests of the kept ones refuse, and the verifier's own rates. With a store, a second
-run executes nothing.
+run executes nothing; interrupted, it reports what it has.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -109,11 +110,11 @@ def main() -> None:
     started = time.monotonic()
     found: list[Evidence | Rejection] = []
     store = VerdictStore(arguments.store) if arguments.store else None
-    with Judge(workers=arguments.workers, cache_size=0) as judge:
-        for start in range(0, len(candidates), 8):
-            found += gather(candidates[start : start + 8], judge, settings, store=store)
+    with Judge(workers=arguments.workers, cache_size=0) as judge, contextlib.suppress(KeyboardInterrupt):
+        for start in range(0, len(candidates), 4):
+            found += gather(candidates[start : start + 4], judge, settings, store=store)
             print(f"{len(found)} of {len(candidates)} problems", file=sys.stderr, flush=True)
-        judged = judge.statistics.judged
+    judged = judge.statistics.judged
     report(found, settings)
     show(
         incomplete=dict(Counter(item for item in read if isinstance(item, str))),

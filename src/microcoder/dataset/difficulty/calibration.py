@@ -179,7 +179,9 @@ def published_attempts(candidates: Sequence[Candidate], model: str) -> list[Atte
     found = []
     for candidate in candidates:
         predicted = candidate.difficulty.predicted
-        for entry in candidate.pass_rates if predicted is not None else ():
+        if predicted is None:
+            continue
+        for entry in candidate.pass_rates:
             name, _, text = entry.rpartition("=")
             if name == model:
                 found.append(Attempts(id=candidate.id, predicted=predicted, passed=_read_rate(entry, text), attempts=1))

@@ -23,6 +23,8 @@ from microcoder.types import Outcome, Problem, Program, TestCase, Verdict
 _LIMIT_STEPS_SECONDS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 240, 300, 450, 600)
 """Derived limits are rounded up to one of these, so that two runs on a busy machine mostly derive the same."""
 _MEMORY_STEP_MIB = 128
+_WORKED_SHARE = 0.05
+"""Of its wall time: a program that waits for input that never comes, or sleeps, works less."""
 
 
 class Executor:
@@ -43,11 +45,17 @@ class Executor:
 
         def keep(number: int, verdict: Verdict) -> None:
             verdicts[missing[number]] = verdict
-            if self._store is not None:
+            if self._store is not None and not _was_starved(verdict):
                 self._store.keep(keys[missing[number]], verdict)
 
         programs, problems = [pairs[number][0] for number in missing], [pairs[number][1] for number in missing]
         self.judge.judge(programs, problems, on_verdict=keep)
+        for number in missing:
+            verdict = verdicts[number]
+            if verdict is not None and _was_starved(verdict):
+                verdict = verdicts[number] = self.judge.judge([pairs[number][0]], [pairs[number][1]])[0]
+                if self._store is not None:
+                    self._store.keep(keys[number], verdict)
         return [verdict for verdict in verdicts if verdict is not None]
 
 
@@ -141,6 +149,14 @@ def _derive_limits(item: Plan, passing: Sequence[Attempt], settings: VerifySetti
     item.candidate = item.candidate.change(
         "verify", STEP, how, time_limit_seconds=float(answers), memory_limit_mib=memory
     )
+
+
+def _was_starved(verdict: Verdict) -> bool:
+    """Whether a program ended at the backstop on wall time although it worked: it waited for a busy machine."""
+    if verdict.outcome is not Outcome.TIME_LIMIT:
+        return False
+    last = next(test for test in verdict.tests if test.verdict is Outcome.TIME_LIMIT)
+    return last.detail.startswith("wall") and last.cpu_seconds > _WORKED_SHARE * last.wall_seconds
 
 
 def _step(seconds: float, most: float) -> float:
