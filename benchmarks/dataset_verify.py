@@ -5,7 +5,8 @@
 Of the packages that are complete (tests that do not talk back, a known comparison, a statement, an accepted program
 in Python or C++) it prints every one that is lost, with its reason; then the share that is kept, the share of the
 known-wrong submissions that the tests of the kept ones refuse, and the verifier's own rates. With a store, a second
-run executes nothing; interrupted, it reports what it has.
+run executes nothing; interrupted, it reports what it has. `--out` writes the records: two runs with a fresh store
+each must write the same bytes.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=VerifySettings().runs, help="runs of every accepted program")
     parser.add_argument("--mode", choices=["cover", "paper"], default="cover", help="how tests are chosen")
     parser.add_argument("--store", type=Path)
+    parser.add_argument("--out", type=Path, help="where the kept and the rejected records go, one a line")
     arguments = parser.parse_args()
     settings = VerifySettings(runs=arguments.runs, choice=ChoiceSettings(mode=arguments.mode))
     read = list(read_candidates(arguments.folder, arguments.every))
@@ -116,6 +118,9 @@ def main() -> None:
             print(f"{len(found)} of {len(candidates)} problems", file=sys.stderr, flush=True)
     judged = judge.statistics.judged
     report(found, settings)
+    if arguments.out:
+        results = [conclude(item, settings) if isinstance(item, Evidence) else item for item in found]
+        arguments.out.write_text("".join(result.model_dump_json() + "\n" for result in results), "utf-8")
     show(
         incomplete=dict(Counter(item for item in read if isinstance(item, str))),
         programs_run=judged,

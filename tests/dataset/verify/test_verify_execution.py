@@ -32,7 +32,7 @@ def test_a_sound_problem_is_kept_with_limits_tests_and_lineage(judge: Judge) -> 
     settings = VerifySettings(runs=2, choice=ChoiceSettings(max_tests=2))
     kept = verify_one(judge, settings, solutions=solutions, groups=["sample", *["secret"] * 5])
     assert isinstance(kept, Candidate)
-    assert kept.time_limit_seconds == 1.0
+    assert kept.time_limit_seconds == 2.0
     assert kept.memory_limit_mib == 512
     assert len(kept.tests) == len(kept.groups) == 2
     assert any("-" in test.input for test in kept.tests), "the test that catches the wrong program"

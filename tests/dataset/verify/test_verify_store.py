@@ -13,7 +13,7 @@ VERDICT = Verdict(Outcome.WRONG_ANSWER, (FAILED,), 3, "test 1: line 1", "full")
 
 
 def test_a_verdict_outlives_its_process(tmp_path: Path) -> None:
-    key = verdict_key(Program("print(1)"), PROBLEM, stop="never", time_scale=1.0)
+    key = verdict_key(Program("print(1)"), PROBLEM, stop="never")
     with VerdictStore(tmp_path / "a" / "store.sqlite") as store:
         assert store.find(key) is None
         store.keep(key, VERDICT)
@@ -29,14 +29,13 @@ def test_a_fault_of_the_sandbox_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_whatever_changes_a_verdict_changes_its_key() -> None:
-    def key(code: str = "pass", stop: str = "never", time_scale: float = 1.0, **changed: object) -> bytes:
-        return verdict_key(Program(code), PROBLEM.model_copy(update=changed), stop=stop, time_scale=time_scale)
+    def key(code: str = "pass", stop: str = "never", **changed: object) -> bytes:
+        return verdict_key(Program(code), PROBLEM.model_copy(update=changed), stop=stop)
 
     keys = [
         key(),
         key("print()"),
         key(stop="first_limit"),
-        key(time_scale=2.0),
         key(tests=PROBLEM.tests * 2),
         key(memory_limit_mib=64),
         key(time_limit_seconds=1.0),

@@ -23,10 +23,13 @@ class Trial(Record):
     """Under the problem's limits; of an accepted program that did not pass every run, the first that failed."""
     failed: tuple[int, ...] = ()
     """Numbers of the tests, from 0, that it was seen to fail; later ones may not have been run."""
+    over_limit: tuple[int, ...] = ()
+    """Those of them that ended at a limit on time or memory. Where a slow program ends differs from run to run, so no
+    test is chosen for it."""
     is_flaky: bool = False
     """It passed all tests once and did not pass them again."""
     seconds: tuple[float, ...] = ()
-    """Accepted programs: CPU seconds per test at most, on a machine of the reference's speed."""
+    """Accepted programs: CPU seconds per test on a machine of the reference's speed, rounded up to a power of two."""
     detail: str = ""
 
 
@@ -71,8 +74,7 @@ def _find_failing(evidence: Evidence, accepted: Sequence[Trial], settings: Verif
     if not refused and len(failing) <= settings.max_accepted_crashing * len(accepted) and len(failing) < len(accepted):
         return None
     first = (refused or failing)[0]
-    detail = f"{len(failing)} of {len(accepted)} accepted programs fail; {first.name}: {first.outcome.value}"
-    detail = f"{detail}, {first.detail}" if first.detail else detail
+    detail = f"{len(failing)} of {len(accepted)} accepted programs fail; {first.name}: {_say(first)}"
     if first.is_flaky:
         return Fault("flaky", detail)
     if refused and (evidence.outputs == "differ" or len(failing) < len(accepted)):
@@ -126,14 +128,18 @@ def _references_first(evidence: Evidence) -> tuple[Solution, ...]:
 
 def _describe(evidence: Evidence) -> str:
     dropped = [trial for trial in evidence.tried_as("accepted") if trial.outcome is not Outcome.ACCEPTED]
-    lost = "".join(f"; solution {trial.name} dropped: {trial.outcome.value}, {trial.detail}" for trial in dropped)
+    lost = "".join(f"; solution {trial.name} dropped: {_say(trial)}" for trial in dropped)
     return f"references that passed first{lost}"
+
+
+def _say(trial: Trial) -> str:
+    return f"{trial.outcome.value}, {trial.detail}" if trial.detail else trial.outcome.value
 
 
 def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial | None = None) -> tuple[int, ...]:
     """Return the numbers of the tests to keep; `without` leaves one program out of account."""
     trials = [trial for trial in evidence.trials if trial is not without]
-    known_wrong = [t.failed for t in trials if t.role in ("wrong", "partial", "slow")]
+    known_wrong = [set(t.failed) - set(t.over_limit) for t in trials if t.role in ("wrong", "partial", "slow")]
     timed = [trial.seconds for trial in trials if trial.role == "accepted" and trial.seconds]
     candidate = evidence.candidate
     costs = [

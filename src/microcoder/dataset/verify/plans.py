@@ -39,6 +39,13 @@ class Attempt:
     """Its place among the candidate's solutions."""
     is_converted: bool = False
     verdicts: list[Verdict] = field(default_factory=list)
+    fastest_seconds: list[float] = field(default_factory=list)
+    """Accepted programs that passed: CPU seconds per test, of the fastest run."""
+
+    def note_seconds(self, verdict: Verdict, numbers: Sequence[int]) -> None:
+        """Take the times of a run into account; `numbers` are those of its tests, in its order."""
+        for number, test in zip(numbers, verdict.tests, strict=False):
+            self.fastest_seconds[number] = min(self.fastest_seconds[number], test.cpu_seconds)
 
 
 @dataclass
@@ -55,6 +62,10 @@ class Plan:
     answer_seconds: float = 0.0
     """The limit that the problem is published with."""
     outputs: str = "unknown"
+
+    def passing(self) -> list[Attempt]:
+        """Return the accepted programs that passed every run so far."""
+        return [attempt for attempt in self.accepted if all(verdict.is_accepted for verdict in attempt.verdicts)]
 
 
 def plan(candidate: Candidate, settings: VerifySettings) -> Plan | Rejection:
@@ -107,6 +118,17 @@ def problem_for(
         memory_limit_mib=made.memory_mib,
         checker=candidate.checker,
     )
+
+
+def turned_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
+    """Return the numbers of the tests beginning with another one; a single test more often than once.
+
+    Another order is another problem to the judge, so that no verdict is taken from its memory.
+    """
+    if num_tests == 1:
+        return (0,) * (repeat + 1)
+    start = repeat * max(1, num_tests // (repeat + 1)) % num_tests
+    return (*range(start, num_tests), *range(start))
 
 
 def convert(made: Plan, attempt: Attempt) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from microcoder.config import Config
 
 Role = Literal["accepted", "wrong", "slow", "partial", "trivial"]
 """What a program is tried as: `wrong` is known to be wrong or to crash, `slow` to be too slow."""
+
+
+MOST_SECONDS = 600
+"""The evaluator's largest limit."""
 
 
 class ChoiceSettings(Config):
@@ -23,7 +27,8 @@ class ChoiceSettings(Config):
     max_bytes: int = Field(default=8 << 20, ge=1)
     """Inputs and outputs of the kept tests together (our choice); not in `paper` mode."""
     max_seconds: float = Field(default=30.0, gt=0)
-    """CPU seconds of the slowest accepted program over the kept tests (our choice); not in `paper` mode."""
+    """CPU seconds of the slowest accepted program over the kept tests, each rounded up to a power of two from 1 (our
+    choice); not in `paper` mode."""
 
 
 class VerifySettings(Config):
@@ -41,7 +46,7 @@ class VerifySettings(Config):
     """Known-wrong, slow and partial programs that are run."""
     python2: Literal["convert", "set_aside"] = "convert"
     """Whether Python 2 references are converted; what does not pass all tests afterwards is set aside."""
-    trial_seconds: float = Field(default=20.0, gt=0, le=600)
+    trial_seconds: float = Field(default=40.0, gt=0, le=600)
     """CPU seconds a test that accepted programs get while no limit is derived, or the source's limit if longer."""
     multiplier: float = Field(default=5.0, ge=1)
     """Limit over the slowest accepted run where the source has none (Kattis' own number)."""
@@ -49,8 +54,9 @@ class VerifySettings(Config):
     """A limit that the source has is kept if the slowest accepted run fits this often; otherwise raised to that."""
     interpreted_factor: float = Field(default=4.0, ge=1)
     """What a derived limit is multiplied by for Python answers where only compiled programs were timed."""
-    min_limit_seconds: float = Field(default=1.0, gt=0)
-    max_limit_seconds: float = Field(default=60.0, gt=0, le=600)
+    limit_steps_seconds: tuple[float, ...] = Field(default=(2.0, 10.0, 60.0), min_length=1)
+    """A derived limit is rounded up to one of these; the last one is the largest. Few and far apart, so that two
+    builds on busy machines derive the same."""
     trial_memory_mib: int = Field(default=2048, ge=32)
     """Memory that accepted programs get while no limit is derived, or the source's limit if larger."""
     default_memory_mib: int = Field(default=512, ge=32)
@@ -58,3 +64,10 @@ class VerifySettings(Config):
     batch_problems: int = Field(default=64, ge=1)
     """Problems whose programs are judged in one batch."""
     choice: ChoiceSettings = ChoiceSettings()
+
+    @model_validator(mode="after")
+    def _steps_rise(self) -> VerifySettings:
+        steps = self.limit_steps_seconds
+        if list(steps) != sorted(set(steps)) or steps[0] <= 0 or steps[-1] > MOST_SECONDS:
+            raise ValueError(f"limit_steps_seconds = {steps}; give rising numbers above 0, {MOST_SECONDS} at most")
+        return self

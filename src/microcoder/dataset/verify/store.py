@@ -30,11 +30,16 @@ def evaluator_version() -> str:
     return f"{microcoder.__version__}+{digest.hexdigest()[:12]}"
 
 
-def verdict_key(program: Program, problem: Problem, *, stop: str, time_scale: float) -> bytes:
-    """Return what a verdict is kept by: program, tests, comparison, limits, stop rule and evaluator version."""
-    judged_by = problem.model_dump(mode="json", include={"fn_name", "checker", "memory_limit_mib", "tests"})
-    seconds = problem.time_limit_seconds * time_scale
-    content = [evaluator_version(), program.language, program.code, judged_by, seconds, stop]
+def verdict_key(program: Program, problem: Problem, *, stop: str) -> bytes:
+    """Return what a verdict is kept by: program, tests, comparison, limits, stop rule and evaluator version.
+
+    Not by the machine: what is kept is the verdict of the reference machine (see `at_reference_speed`), since a
+    machine's speed is measured anew by every judge and a rebuild must find what the build kept.
+    """
+    judged_by = problem.model_dump(
+        mode="json", include={"fn_name", "checker", "memory_limit_mib", "tests", "time_limit_seconds"}
+    )
+    content = [evaluator_version(), program.language, program.code, judged_by, stop]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
 
 
