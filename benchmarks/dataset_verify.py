@@ -86,9 +86,9 @@ def read_candidate(folder: Path) -> Candidate | str:
     )
 
 
-def read_candidates(folder: Path, every: int) -> Iterator[Candidate | str]:
+def read_candidates(folder: Path, first: int, every: int) -> Iterator[Candidate | str]:
     """Yield every n-th package."""
-    for settings in sorted(folder.rglob("problem.yaml"))[::every]:
+    for settings in sorted(folder.rglob("problem.yaml"))[first::every]:
         yield read_candidate(settings.parent)
 
 
@@ -100,6 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1, help="take every n-th problem only")
+    parser.add_argument("--first", type=int, default=0, help="leave out so many problems before that")
     parser.add_argument("--workers", type=int)
     parser.add_argument("--runs", type=int, default=VerifySettings().runs, help="runs of every accepted program")
     parser.add_argument("--mode", choices=["cover", "paper"], default="cover", help="how tests are chosen")
@@ -107,7 +108,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where the kept and the rejected records go, one a line")
     arguments = parser.parse_args()
     settings = VerifySettings(runs=arguments.runs, choice=ChoiceSettings(mode=arguments.mode))
-    read = list(read_candidates(arguments.folder, arguments.every))
+    read = list(read_candidates(arguments.folder, arguments.first, arguments.every))
     candidates = [item for item in read if isinstance(item, Candidate)]
     started = time.monotonic()
     found: list[Evidence | Rejection] = []
@@ -115,7 +116,8 @@ def main() -> None:
     with Judge(workers=arguments.workers, cache_size=0) as judge, contextlib.suppress(KeyboardInterrupt):
         for start in range(0, len(candidates), 4):
             found += gather(candidates[start : start + 4], judge, settings, store=store)
-            print(f"{len(found)} of {len(candidates)} problems", file=sys.stderr, flush=True)
+            passed = round(time.monotonic() - started)
+            print(f"{len(found)} of {len(candidates)} problems, {passed} s", file=sys.stderr, flush=True)
     judged = judge.statistics.judged
     report(found, settings)
     if arguments.out:

@@ -14,9 +14,9 @@ from verify_candidates import make_candidate
 
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.verify import VerdictStore, VerifySettings, gather, verify
-from microcoder.dataset.verify.limits import derive_limits
+from microcoder.dataset.verify.limits import cost_of, derive_limits
 from microcoder.dataset.verify.plans import Attempt, Plan
-from microcoder.dataset.verify.reproducible import at_reference_speed, round_up, stable_detail, whole_seconds
+from microcoder.dataset.verify.reproducible import at_reference_speed, round_up, stable_detail
 from microcoder.evaluator import Judge
 from microcoder.types import Outcome, Problem, Program, TestResult, Verdict
 
@@ -132,12 +132,11 @@ def test_close_to_a_boundary_the_fastest_of_more_runs_decides(
 
 
 @given(st.floats(0, 1000), st.floats(0.1, 100))
-def test_seconds_are_of_the_reference_machine_and_whole(seconds: float, scale: float) -> None:
+def test_seconds_are_of_the_reference_machine_and_on_steps(seconds: float, scale: float) -> None:
     (test,) = at_reference_speed(timed(seconds), scale).tests
     assert test.cpu_seconds * scale == pytest.approx(seconds)
-    whole = whole_seconds(test)
-    assert whole >= test.cpu_seconds
-    assert whole in [2.0**power for power in range(15)]
+    assert cost_of(seconds, VerifySettings()) in (0.4, 2.0, 12.0, 60.0)
+    assert cost_of(seconds, VerifySettings()) >= min(seconds, 60.0)
     assert round_up(seconds, (2.0, 10.0, 60.0)) in (2.0, 10.0, 60.0)
 
 

@@ -29,7 +29,7 @@ class Trial(Record):
     is_flaky: bool = False
     """It passed all tests once and did not pass them again."""
     seconds: tuple[float, ...] = ()
-    """Accepted programs: CPU seconds per test on a machine of the reference's speed, rounded up to a power of two."""
+    """Accepted programs: what each test costs (see `limits.cost_of`), at the speed of the reference machine."""
     detail: str = ""
 
 

@@ -1,6 +1,6 @@
 """Verify by execution: every program of a batch of candidates through the Judge, phase by phase.
 
-    accepted programs, generous limits -> limits -> again, under them -> trivial programs -> known-wrong programs
+    accepted programs, generous limits, repeated -> limits -> again, under them -> trivial -> known-wrong programs
 
 Pass a judge with `cache_size=0` and the stop rule `first_limit`: with `first_failure` a known-wrong program shows only
 the first test that catches it, and the choice of tests knows less.
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 
 from microcoder.dataset.candidates import Candidate, Rejection
 from microcoder.dataset.verify.evidence import Evidence, Trial, conclude, reject
-from microcoder.dataset.verify.limits import derive_limits
+from microcoder.dataset.verify.limits import cost_of, derive_limits
 from microcoder.dataset.verify.outputs import compare_references
 from microcoder.dataset.verify.plans import Attempt, Plan, convert, plan, problem_for, turned_numbers
-from microcoder.dataset.verify.reproducible import LIMITS, at_reference_speed, stable_detail, whole_seconds
+from microcoder.dataset.verify.reproducible import LIMITS, at_reference_speed, stable_detail
 from microcoder.dataset.verify.settings import VerifySettings
 from microcoder.dataset.verify.store import VerdictStore, verdict_key
 from microcoder.evaluator import Judge
-from microcoder.types import Outcome, Problem, Program, TestCase, Verdict
+from microcoder.types import Outcome, Problem, Program, Verdict
 
 _WORKED_SHARE = 0.05
 """Of its wall time: a program that waits for input that never comes, or sleeps, works less."""
@@ -100,23 +100,27 @@ def gather(
     for start in range(0, len(candidates), settings.batch_problems):
         made = [plan(candidate, settings) for candidate in candidates[start : start + settings.batch_problems]]
         runnable = [item for item in made if isinstance(item, Plan)]
-        _run_accepted(executor, runnable, settings)
+        _run_accepted(executor, runnable)
+        for repeat in range(1, settings.runs - 1):
+            _run_again(executor, runnable, repeat)
         sound = [item for item in runnable if item.passing()]
-        _run_again(executor, sound, settings)
+        derive_limits(executor.run, sound, settings)
+        if settings.runs > 1:
+            _run_again(executor, sound, settings.runs - 1)
+        sound = [item for item in sound if item.passing()]
         _run_trivial(executor, sound)
         _run_others(executor, sound)
-        found += [_evidence(item) if isinstance(item, Plan) else item for item in made]
+        found += [_evidence(item, settings) if isinstance(item, Plan) else item for item in made]
     return found
 
 
-def _run_accepted(executor: Executor, plans: Sequence[Plan], settings: VerifySettings) -> None:
-    """Run accepted programs with generous limits; settle conversions and limits."""
+def _run_accepted(executor: Executor, plans: Sequence[Plan]) -> None:
+    """Run accepted programs with generous limits; settle conversions, and what refused outputs mean."""
     _run_all(executor, [(item, attempt) for item in plans for attempt in item.accepted])
     for item in plans:
         _settle_conversions(item)
         for attempt in item.passing():
             attempt.fastest_seconds = [test.cpu_seconds for test in attempt.verdicts[0].tests]
-    derive_limits(executor.run, [item for item in plans if item.passing()], settings)
     compare_references(executor.run, [item for item in plans if item.accepted])
 
 
@@ -142,21 +146,18 @@ def _was_disturbed(verdict: Verdict) -> bool:
     return any(test.detail.startswith("wall") and test.cpu_seconds > _WORKED_SHARE * test.wall_seconds for test in late)
 
 
-def _run_again(executor: Executor, plans: Sequence[Plan], settings: VerifySettings) -> None:
-    """Repeat accepted programs under the final limits, each time with the tests in another order."""
-    for repeat in range(1, settings.runs):
-        pairs = [(item, attempt) for item in plans for attempt in item.passing()]
-        problems = [
-            problem_for(item, attempt.program.language, tests=_turned(item.candidate.tests, repeat))
-            for item, attempt in pairs
-        ]
-        verdicts = executor.run([(attempt.program, p) for (_, attempt), p in zip(pairs, problems, strict=True)])
-        for (_, attempt), verdict in zip(pairs, verdicts, strict=True):
-            attempt.verdicts.append(verdict)
-
-
-def _turned(tests: Sequence[TestCase], repeat: int) -> list[TestCase]:
-    return [tests[number] for number in turned_numbers(len(tests), repeat)]
+def _run_again(executor: Executor, plans: Sequence[Plan], repeat: int) -> None:
+    """Run the accepted programs that passed so far once more, with the tests in another order."""
+    pairs = [(item, attempt) for item in plans for attempt in item.passing()]
+    orders = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in pairs]
+    problems = [
+        problem_for(item, attempt.program.language, tests=[item.candidate.tests[number] for number in order])
+        for (item, attempt), order in zip(pairs, orders, strict=True)
+    ]
+    verdicts = executor.run([(attempt.program, problem) for (_, attempt), problem in zip(pairs, problems, strict=True)])
+    for (_, attempt), verdict, order in zip(pairs, verdicts, orders, strict=True):
+        attempt.verdicts.append(verdict)
+        attempt.note_seconds(verdict, order)
 
 
 def _run_trivial(executor: Executor, plans: Sequence[Plan]) -> None:
@@ -187,16 +188,16 @@ def _run_all(executor: Executor, pairs: Sequence[tuple[Plan, Attempt]]) -> None:
         attempt.verdicts.append(verdict)
 
 
-def _evidence(item: Plan) -> Evidence | Rejection:
+def _evidence(item: Plan, settings: VerifySettings) -> Evidence | Rejection:
     if not item.accepted:
         return reject(item.candidate, "python2_reference", "no converted reference passes all tests")
     attempts = [*item.accepted, *(a for a in item.trivial + item.others if a.verdicts)]
     num_tests = len(item.candidate.tests)
-    trials = tuple(_trial(attempt, num_tests) for attempt in attempts)
+    trials = tuple(_trial(attempt, num_tests, settings) for attempt in attempts)
     return Evidence.model_validate({"candidate": item.candidate, "trials": trials, "outputs": item.outputs})
 
 
-def _trial(attempt: Attempt, num_tests: int) -> Trial:
+def _trial(attempt: Attempt, num_tests: int, settings: VerifySettings) -> Trial:
     failing = [verdict for verdict in attempt.verdicts if not verdict.is_accepted and verdict.is_scorable]
     unscored = [verdict for verdict in attempt.verdicts if not verdict.is_scorable]
     verdict = (failing or unscored or attempt.verdicts)[0]
@@ -215,6 +216,6 @@ def _trial(attempt: Attempt, num_tests: int) -> Trial:
         failed=failed if len(first.tests) <= num_tests else (),
         over_limit=over_limit,
         is_flaky=bool(failing) and first.is_accepted,
-        seconds=tuple(map(whole_seconds, first.tests)) if is_reference else (),
+        seconds=tuple(cost_of(seconds, settings) for seconds in attempt.fastest_seconds) if is_reference else (),
         detail=stable_detail(verdict),
     )

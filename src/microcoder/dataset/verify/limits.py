@@ -20,10 +20,16 @@ Run = Callable[[Sequence[tuple[Program, Problem]]], list[Verdict]]
 
 
 def derive_limits(run: Run, plans: Sequence[Plan], settings: VerifySettings) -> None:
-    """Set the limits of each plan; every plan has accepted programs that passed one run."""
+    """Set the limits of each plan; every plan has accepted programs that passed every run so far."""
     _measure_again(run, plans, settings)
     for item in plans:
         _set_limits(item, settings)
+
+
+def cost_of(seconds: float, settings: VerifySettings) -> float:
+    """Return what a test costs by the limit that it needs: the most that may take, so that noise changes no choice."""
+    steps = settings.limit_steps_seconds
+    return round_up(seconds, [*(step / settings.multiplier for step in steps), steps[-1]])
 
 
 def _set_limits(item: Plan, settings: VerifySettings) -> None:
@@ -66,10 +72,14 @@ def _measure_again(run: Run, plans: Sequence[Plan], settings: VerifySettings) ->
 
 
 def _undecided(item: Plan, settings: VerifySettings) -> list[Attempt]:
-    """Return the accepted programs whose time decides between two limits and is close to the boundary."""
+    """Return the accepted programs whose time on a test decides between two limits and is close to the boundary."""
     passing, given = item.passing(), item.candidate.time_limit_seconds
-    slowest = max(max(attempt.fastest_seconds) for attempt in passing)
-    factor = settings.multiplier if given is None else settings.headroom
-    limits = settings.limit_steps_seconds[:-1] if given is None else (given, *settings.limit_steps_seconds)
-    boundaries = [limit / factor for limit in limits if is_close(slowest, limit / factor)]
-    return [a for a in passing if any(is_close(max(a.fastest_seconds), boundary) for boundary in boundaries)]
+    steps = settings.limit_steps_seconds
+    boundaries = [step / settings.multiplier for step in steps]
+    if given is not None:
+        boundaries += [limit / settings.headroom for limit in (given, *steps)]
+    slowest = [
+        max(attempt.fastest_seconds[number] for attempt in passing) for number in range(len(item.candidate.tests))
+    ]
+    close = [boundary for boundary in boundaries if any(is_close(seconds, boundary) for seconds in slowest)]
+    return [a for a in passing if any(is_close(seconds, b) for seconds in a.fastest_seconds for b in close)]

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from microcoder.types import Outcome, TestResult, Verdict
+from microcoder.types import Outcome, Verdict
 
 LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT)
 """Outcomes that a busy machine may turn into another one."""
@@ -34,14 +34,9 @@ def stable_detail(verdict: Verdict) -> str:
     return "" if verdict.outcome in LIMITS else _ADDRESS.sub("0x...", verdict.detail)
 
 
-def whole_seconds(test: TestResult) -> float:
-    """Return the CPU seconds of a test, rounded up to a power of two from 1."""
-    return float(_power_of_two(test.cpu_seconds))
-
-
 def whole_mebibytes(mebibytes: float) -> int:
     """Return an amount of memory, rounded up to a power of two."""
-    return _power_of_two(mebibytes)
+    return 1 << max(0, math.ceil(math.log2(max(mebibytes, 1.0))))
 
 
 def round_up(seconds: float, steps: Sequence[float], *, most: float = 0.0) -> float:
@@ -52,7 +47,3 @@ def round_up(seconds: float, steps: Sequence[float], *, most: float = 0.0) -> fl
 def is_close(seconds: float, boundary: float, *, factor: float = 1.5) -> bool:
     """Whether another measurement may fall on the other side of a boundary."""
     return boundary / factor < seconds < boundary * factor
-
-
-def _power_of_two(value: float) -> int:
-    return 1 << max(0, math.ceil(math.log2(max(value, 1.0))))

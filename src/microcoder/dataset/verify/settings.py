@@ -27,15 +27,16 @@ class ChoiceSettings(Config):
     max_bytes: int = Field(default=8 << 20, ge=1)
     """Inputs and outputs of the kept tests together (our choice); not in `paper` mode."""
     max_seconds: float = Field(default=30.0, gt=0)
-    """CPU seconds of the slowest accepted program over the kept tests, each rounded up to a power of two from 1 (our
-    choice); not in `paper` mode."""
+    """CPU seconds of the slowest accepted program over the kept tests, each counted as the most that needs no longer
+    limit (0.4, 2 or 12 s; our choice); not in `paper` mode."""
 
 
 class VerifySettings(Config):
     """What a problem must show by execution. All values are our choice unless said otherwise."""
 
     runs: int = Field(default=3, ge=1)
-    """How often every accepted program must pass; further runs take the tests in another order."""
+    """How often every accepted program must pass; further runs take the tests in another order, the last one under
+    the derived limits."""
     max_accepted_crashing: float = Field(default=0.5, ge=0, lt=1)
     """Share of the accepted programs that may crash or hit a limit; they are dropped. A refused output never may be."""
     max_wrong_passing: float = Field(default=0.5, ge=0, le=1)
