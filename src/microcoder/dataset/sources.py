@@ -112,6 +112,18 @@ def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
             yield from rowfiles.read_part(_root(source), part)
 
 
+def list_files(source: Source, shard: Shard) -> list[Path]:
+    """Return the files that decide what a shard holds, in order."""
+    root, folders = _root(source), source.format.folders
+    if folders is None:
+        return sorted({root / part.file for part in shard.parts})
+    return [
+        root / part.file / name
+        for part in shard.parts
+        for name in sorted(_walk(root / part.file, partial(_is_taken, patterns=folders.takes)))
+    ]
+
+
 def _root(source: Source) -> Path:
     return source.path if source.path.is_dir() else source.path.parent
 

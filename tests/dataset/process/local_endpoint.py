@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from microcoder.dataset.process import EndpointSettings
+from microcoder.dataset.endpoint import EndpointSettings
 
 Reply = Callable[[int, list[dict[str, str]]], str]
 """Number of the request and its messages to the reply; `HTTP503` to a failure."""

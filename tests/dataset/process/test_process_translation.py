@@ -8,7 +8,8 @@ import pytest
 from local_endpoint import Reply, endpoint_of
 
 from microcoder.dataset.candidates import Candidate, Rejection
-from microcoder.dataset.process import Endpoint, EndpointSettings, ProcessSettings, TranslationSettings, process
+from microcoder.dataset.endpoint import Endpoint, EndpointSettings, reply_key
+from microcoder.dataset.process import ProcessSettings, TranslationSettings, process
 from microcoder.errors import DataError
 from microcoder.types import TestCase
 
@@ -40,8 +41,9 @@ def without_a_mark(number: int, messages: list[dict[str, str]]) -> str:
     return re.sub(r"\[\[P1\]\]", "", good(number, messages))
 
 
-def run(settings: EndpointSettings, attempts: int = 3) -> Candidate | Rejection:
-    return process(CANDIDATE, ProcessSettings(translation=TranslationSettings(endpoint=settings, attempts=attempts)))
+def run(settings: EndpointSettings, attempts: int = 3, cache: Path | None = None) -> Candidate | Rejection:
+    wanted = ProcessSettings(translation=TranslationSettings(endpoint=settings, attempts=attempts))
+    return process(CANDIDATE, wanted, Endpoint(settings, cache=cache))
 
 
 def test_a_good_reply_becomes_the_statement_and_the_original_is_kept() -> None:
@@ -88,11 +90,11 @@ def test_replies_that_stay_bad_turn_the_row_away(reply: Reply, said: str) -> Non
 
 
 def test_what_was_answered_once_is_not_asked_again(tmp_path: Path) -> None:
-    with endpoint_of(good, cache_dir=tmp_path) as (settings, asked):
-        assert run(settings) == run(settings)
+    with endpoint_of(good) as (settings, asked):
+        assert run(settings, cache=tmp_path) == run(settings, cache=tmp_path)
         assert len(asked) == 1
         other = settings.model_copy(update={"model": "large"})
-        run(other)
+        run(other, cache=tmp_path)
         assert len(asked) == 2
 
 
@@ -114,8 +116,8 @@ def test_without_an_endpoint_the_row_is_kept_apart() -> None:
 
 
 def test_the_key_of_a_reply_holds_all_that_decides_it() -> None:
-    one = Endpoint(EndpointSettings(url="http://a/v1", model="m"))
-    other = Endpoint(EndpointSettings(url="http://b/v1", model="m"))
+    one = EndpointSettings(url="http://a/v1", model="m")
+    other = EndpointSettings(url="http://b/v1", model="m")
     chat = [{"role": "user", "content": "hi"}]
-    assert one.key(chat, {}) == other.key(chat, {})
-    assert one.key(chat, {}) != one.key(chat, {"type": "object"})
+    assert reply_key(one, chat, {}) == reply_key(other, chat, {})
+    assert reply_key(one, chat, {}) != reply_key(one, chat, {"type": "object"})

@@ -11,7 +11,6 @@ from microcoder.dataset.difficulty.calibration import (
     judge_attempts,
     published_attempts,
 )
-from microcoder.dataset.difficulty.endpoint import Endpoint, EndpointSettings
 from microcoder.dataset.difficulty.features import measure_reference, measure_text
 from microcoder.dataset.difficulty.predictor import predict_difficulty, predictor_version
 from microcoder.dataset.difficulty.scoring import Dimension, ScoringSettings, score_difficulty
@@ -22,8 +21,6 @@ __all__ = [
     "Calibration",
     "CalibrationSettings",
     "Dimension",
-    "Endpoint",
-    "EndpointSettings",
     "MeasuredOn",
     "RateWithInterval",
     "ScoringSettings",

@@ -7,16 +7,15 @@ taxonomy, McCabe, Halstead). The other three, all weights, the scale and the pro
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import Field, model_validator
 
 from microcoder.config import Config
 from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.difficulty.predictor import EASIEST, HARDEST, with_difficulty
-from microcoder.errors import DataError
+from microcoder.dataset.endpoint import BadReply, Endpoint
 
 
 class Dimension(Config):
@@ -59,6 +58,8 @@ _DIMENSIONS = (
     ),
 )
 
+_ATTEMPTS = 3
+
 _PROMPT = """You grade how difficult programming problems are for a student who has passed a first course.
 Score the problem below on each dimension, with an integer from {lowest} (easiest) to {highest} (hardest).
 
@@ -81,6 +82,8 @@ class ScoringSettings(Config):
     highest: int = 5
     prompt: str = _PROMPT
     """With the places `lowest`, `highest`, `dimensions` and `statement`."""
+    temperature: float = Field(default=0.7, ge=0)
+    """Above 0, so that scoring a problem three times says more than once (our choice)."""
     max_statement_characters: int = Field(default=20_000, ge=100)
     seed: int = 0
     """The seed of the first time; each time has its own."""
@@ -102,29 +105,23 @@ class ScoringSettings(Config):
         return self
 
 
-class Asks(Protocol):
-    """What answers a prompt with JSON: an `Endpoint`, or anything like it."""
-
-    model: str
-
-    def ask(self, prompt: str, schema: dict[str, Any], *, seed: int) -> str:
-        """Return the text of the answer."""
-        ...
-
-
-def score_difficulty(candidate: Candidate, model: Asks, settings: ScoringSettings | None = None) -> Candidate:
+def score_difficulty(candidate: Candidate, model: Endpoint, settings: ScoringSettings | None = None) -> Candidate:
     """Return a candidate with the difficulty that a model gives it, on a scale of 1 to 5.
 
+    Where the model does not follow the schema, however often it is asked, the candidate stays without one.
+
     Raises:
-        DataError: an answer does not follow the schema.
+        DataError: the endpoint gave no answer at all.
     """
     settings = settings or ScoringSettings()
-    prompt, schema = write_prompt(candidate, settings), answer_schema(settings)
-    answers = [
-        read_scores(model.ask(prompt, schema, seed=settings.seed + time), settings, what=candidate.id)
-        for time in range(settings.times)
-    ]
-    name = f"{model.model} {settings_digest(settings)}"
+    chat, schema = [{"role": "user", "content": write_prompt(candidate, settings)}], answer_schema(settings)
+    answers = []
+    for time in range(settings.times):
+        answer = _ask(model, chat, schema, settings, time=time)
+        if answer is None:
+            return candidate
+        answers.append(answer)
+    name = f"{model.settings.model} {settings_digest(settings)}"
     means = {d.name: sum(answer[d.name] for answer in answers) / len(answers) for d in settings.dimensions}
     detail = f"{name}: " + ", ".join(f"{key} {value:.2f}" for key, value in means.items())
     return with_difficulty(candidate, detail, predicted=round(weigh(answers, settings), 4), predictor=name)
@@ -148,23 +145,37 @@ def answer_schema(settings: ScoringSettings) -> dict[str, Any]:
     }
 
 
-def read_scores(text: str, settings: ScoringSettings, *, what: str) -> dict[str, int]:
+def _ask(
+    model: Endpoint,
+    chat: Sequence[Mapping[str, str]],
+    schema: Mapping[str, Any],
+    settings: ScoringSettings,
+    *,
+    time: int,
+) -> dict[str, int] | None:
+    """Return the scores of one answer; asked again under other seeds where it does not follow the schema."""
+    for attempt in range(_ATTEMPTS):
+        seed = settings.seed + time + attempt * settings.times
+        try:
+            return read_scores(model.ask(chat, schema, seed=seed, temperature=settings.temperature), settings)
+        except BadReply:
+            continue
+    return None
+
+
+def read_scores(scores: Mapping[str, Any], settings: ScoringSettings) -> dict[str, int]:
     """Return the scores of an answer by dimension.
 
     Raises:
-        DataError: it does not follow the schema; endpoints differ in how strictly they enforce one.
+        BadReply: it does not follow the schema; endpoints differ in how strictly they enforce one.
     """
     names = {dimension.name for dimension in settings.dimensions}
-    try:
-        scores = json.loads(text)
-    except ValueError:
-        raise DataError(f"{what}: the model answered {text[:80]!r}, which is not JSON") from None
-    if not isinstance(scores, dict) or set(scores) != names:
-        raise DataError(f"{what}: the model answered {text[:80]!r}; wanted are the keys {', '.join(sorted(names))}")
+    if set(scores) != names:
+        raise BadReply(f"keys {', '.join(sorted(scores))}; wanted are {', '.join(sorted(names))}")
     for name, score in scores.items():
         if type(score) is not int or not settings.lowest <= score <= settings.highest:
-            raise DataError(f"{what}: {name} = {score!r}; wanted is {settings.lowest} to {settings.highest}")
-    return scores
+            raise BadReply(f"{name} = {score!r}; wanted is {settings.lowest} to {settings.highest}")
+    return dict(scores)
 
 
 def weigh(answers: Sequence[dict[str, int]], settings: ScoringSettings) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from microcoder.dataset.candidates import Candidate
-from microcoder.dataset.process.endpoint import BadReply, Endpoint, Message
+from microcoder.dataset.endpoint import BadReply, Endpoint, Message
 from microcoder.errors import DataError
 
 PROMPT = (

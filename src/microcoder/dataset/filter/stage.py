@@ -15,7 +15,7 @@ from microcoder.dataset.filter.merging import merge
 from microcoder.dataset.filter.quality import QualitySettings, check_quality
 from microcoder.dataset.filter.recency import RecencySettings, check_recency
 from microcoder.dataset.filter.relevance import judge_relevance
-from microcoder.dataset.process.endpoint import Endpoint, EndpointSettings
+from microcoder.dataset.endpoint import Endpoint, EndpointSettings
 from microcoder.dataset.rejections import reject
 from microcoder.errors import DataError
 

@@ -2,7 +2,6 @@
 
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags, parse_bounds
-from microcoder.dataset.process.endpoint import BadReply, Endpoint, EndpointSettings
 from microcoder.dataset.process.instructions import format_instruction, strip_instruction
 from microcoder.dataset.process.languages import LanguageSettings, identify
 from microcoder.dataset.process.sections import Example, Sections, render, split
@@ -11,9 +10,6 @@ from microcoder.dataset.process.testcases import normalise_tests
 from microcoder.dataset.process.translation import TranslationSettings, translate
 
 __all__ = [
-    "BadReply",
-    "Endpoint",
-    "EndpointSettings",
     "Example",
     "LanguageSettings",
     "ProcessSettings",

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from pydantic import Field
@@ -32,8 +33,8 @@ class EndpointSettings(Config):
     max_tokens: int = Field(default=8192, ge=1)
     temperature: float = Field(default=0.0, ge=0)
     seed: int = 0
-    cache_dir: Path | None = None
-    """Replies are kept here under the hash of what was asked; a second run asks nothing."""
+    concurrency: int = Field(default=16, ge=1)
+    """Rows that are asked about at the same time."""
 
 
 class BadReply(ValueError):
@@ -41,10 +42,17 @@ class BadReply(ValueError):
 
 
 class Endpoint:
-    """Asks a model and returns JSON."""
+    """Asks a model and returns JSON; several threads may."""
 
-    def __init__(self, settings: EndpointSettings) -> None:
+    def __init__(self, settings: EndpointSettings, *, cache: Path | None = None) -> None:
+        """Make a client; nothing is sent yet.
+
+        Args:
+            settings: where the model is.
+            cache: folder where replies are kept under the hash of what was asked; a second run asks nothing.
+        """
         self.settings = settings
+        self._cache = cache
 
     @cached_property
     def _client(self) -> Any:
@@ -57,33 +65,52 @@ class Endpoint:
             max_retries=self.settings.max_retries,
         )
 
-    def ask(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        *,
+        seed: int | None = None,
+        temperature: float | None = None,
+    ) -> dict[str, Any]:
         """Return the model's reply to a chat, as the JSON object that the schema describes.
+
+        Args:
+            messages: the chat.
+            schema: JSON schema of the reply.
+            seed: in place of the settings' own.
+            temperature: in place of the settings' own.
 
         Raises:
             BadReply: the reply is no JSON object, or lacks a required key.
             DataError: the endpoint gave no answer at all.
         """
-        key = self.key(messages, schema)
-        path = self._path(key)
+        if (seed, temperature) != (None, None):
+            changed = {"seed": seed, "temperature": temperature}
+            known = {name: value for name, value in changed.items() if value is not None}
+            return self._ask(self.settings.model_copy(update=known), messages, schema)
+        return self._ask(self.settings, messages, schema)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "_client" in self.__dict__:
+            self._client.close()
+
+    def _ask(
+        self, settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        path = self._path(reply_key(settings, messages, schema))
         if path and path.exists():
             text = json.loads(path.read_text(encoding="utf-8"))["reply"]
         else:
-            text = self._request(messages, schema)
+            text = self._request(settings, messages, schema)
             if path:
                 self._keep(path, text)
         return _read(text, schema)
 
-    def key(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:
-        """Return the hash of all that decides a reply."""
-        settings = self.settings
-        asked = [settings.model, settings.temperature, settings.seed, settings.max_tokens, list(messages), schema]
-        return hashlib.sha256(json.dumps(asked, ensure_ascii=False, sort_keys=True, default=dict).encode()).hexdigest()
-
-    def _request(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:
+    def _request(self, settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:
         from openai import OpenAIError
 
-        settings = self.settings
         try:
             reply = self._client.chat.completions.create(
                 model=settings.model,
@@ -106,13 +133,19 @@ class Endpoint:
         return reply.choices[0].message.content or ""
 
     def _path(self, key: str) -> Path | None:
-        return self.settings.cache_dir / key[:2] / f"{key}.json" if self.settings.cache_dir else None
+        return self._cache / key[:2] / f"{key}.json" if self._cache else None
 
     def _keep(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        partial = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.partial")
         partial.write_text(json.dumps({"model": self.settings.model, "reply": text}), encoding="utf-8")
         partial.replace(path)
+
+
+def reply_key(settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:
+    """Return the hash of all that decides a reply; where the model is reached is not among it."""
+    asked = [settings.model, settings.temperature, settings.seed, settings.max_tokens, list(messages), schema]
+    return hashlib.sha256(json.dumps(asked, ensure_ascii=False, sort_keys=True, default=dict).encode()).hexdigest()
 
 
 def _read(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
