@@ -9,7 +9,7 @@ import time
 import webbrowser
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from cyclopts import App, Parameter
 from rich.console import Console
@@ -83,7 +83,11 @@ def formats() -> None:
 
 @app.command
 def export(
-    corpus: Path, /, *, form: Annotated[str, Parameter(name=["--to"])], output: Annotated[Path, Parameter(name=["--output", "-o"])]
+    corpus: Path,
+    /,
+    *,
+    form: Annotated[str, Parameter(name=["--to"])],
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
 ) -> None:
     """Write a finished corpus in the form of another trainer.
 
@@ -163,7 +167,9 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
             print(f"{key} = {json_module.dumps(value)}")
     if not json:
         print(f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {_tell_missing(plan.missing)}", file=sys.stderr)
-        print(f"about {_tell_time(seconds)} on {workers} processes, if it is like the sets we measured", file=sys.stderr)
+        print(
+            f"about {_tell_time(seconds)} on {workers} processes, if it is like the sets we measured", file=sys.stderr
+        )
     if dry_run:
         return
     with _Display() as display:
@@ -200,7 +206,13 @@ def _tell_missing(missing: dict[str, int]) -> str:
 
 
 def _tell_time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 class _Display:

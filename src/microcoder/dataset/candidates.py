@@ -98,7 +98,7 @@ class Candidate(Record):
     """What stands in the way, found in the process stage: `needs_image`, `interactive`, `file_io`, `many_answers`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
-    """Published pass rates, `model=rate`, for calibration."""
+    """Pass rates for calibration: `model=rate` where published, `model=passed/attempts` where measured."""
     lineage: tuple[Lineage, ...] = ()
     merged: tuple[str, ...] = ()
     """Ids of the duplicates that this one stands for."""

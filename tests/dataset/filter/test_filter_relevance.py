@@ -6,9 +6,9 @@ import pytest
 from local_endpoint import endpoint_of
 
 from microcoder.dataset.candidates import Candidate, Rejection
+from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.filter import FilterSettings, filter_row
 from microcoder.dataset.filter.relevance import judge_relevance
-from microcoder.dataset.endpoint import Endpoint
 from microcoder.errors import DataError
 from microcoder.types import TestCase
 

@@ -171,7 +171,7 @@ def judge_attempts(
 
 
 def published_attempts(candidates: Sequence[Candidate], model: str) -> list[Attempts]:
-    """Return the pass rates that were published for a model with the problems.
+    """Return the pass rates of a model that came with the problems.
 
     Raises:
         DataError: a published rate is no share.
@@ -184,18 +184,21 @@ def published_attempts(candidates: Sequence[Candidate], model: str) -> list[Atte
         for entry in candidate.pass_rates:
             name, _, text = entry.rpartition("=")
             if name == model:
-                found.append(Attempts(id=candidate.id, predicted=predicted, passed=_read_rate(entry, text), attempts=1))
+                passed, attempts = _read_rate(entry, text)
+                found.append(Attempts(id=candidate.id, predicted=predicted, passed=passed, attempts=attempts))
     return found
 
 
-def _read_rate(entry: str, text: str) -> float:
+def _read_rate(entry: str, text: str) -> tuple[float, int]:
+    """Return what passed and of how many attempts; a bare rate is one attempt that passed in part."""
+    passed, _, attempts = text.partition("/")
     try:
-        rate = float(text)
+        found = float(passed), int(attempts or 1)
     except ValueError:
-        rate = -1.0
-    if not 0 <= rate <= 1:
-        raise DataError(f"pass rate {entry!r}; write model=rate with a rate of 0 to 1")
-    return rate
+        found = -1.0, 1
+    if not 0 <= found[0] <= found[1]:
+        raise DataError(f"pass rate {entry!r}; write model=rate with a rate of 0 to 1, or model=passed/attempts")
+    return found
 
 
 def _interpolate(knots: Sequence[float], values: Sequence[float], at: float) -> float:

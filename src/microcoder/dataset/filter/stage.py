@@ -8,6 +8,7 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.candidates import Candidate, Rejection
+from microcoder.dataset.endpoint import Endpoint, EndpointSettings
 from microcoder.dataset.filter.contamination import ContaminationIndex, ContaminationSettings, find_hits
 from microcoder.dataset.filter.duplicates import DuplicateSettings, Group, describe, find_duplicates
 from microcoder.dataset.filter.licences import LicenceSettings, check_licence
@@ -15,7 +16,6 @@ from microcoder.dataset.filter.merging import merge
 from microcoder.dataset.filter.quality import QualitySettings, check_quality
 from microcoder.dataset.filter.recency import RecencySettings, check_recency
 from microcoder.dataset.filter.relevance import judge_relevance
-from microcoder.dataset.endpoint import Endpoint, EndpointSettings
 from microcoder.dataset.rejections import reject
 from microcoder.errors import DataError
 

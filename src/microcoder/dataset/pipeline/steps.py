@@ -107,9 +107,7 @@ def open_work(step: MapStep) -> AbstractContextManager[Work]:
 
 def step_key(step: Step) -> str:
     """Return the digest of what decides a step's result besides its input."""
-    return digest(
-        step.name, step.settings.model_dump_json(), *(source_digest(name) for name in (*_ALWAYS, *step.code))
-    )
+    return digest(step.name, step.settings.model_dump_json(), *(source_digest(name) for name in (*_ALWAYS, *step.code)))
 
 
 def digest(*parts: str) -> str:

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.candidates import Candidate, Rejection
+from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags
-from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.process.instructions import find_starter_code, format_instruction, strip_instruction
 from microcoder.dataset.process.languages import LanguageSettings, identify
 from microcoder.dataset.process.sections import normalise

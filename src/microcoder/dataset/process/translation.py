@@ -8,8 +8,8 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.candidates import Candidate, Rejection
-from microcoder.dataset.process.completeness import samples_of
 from microcoder.dataset.endpoint import BadReply, Endpoint, EndpointSettings, Message
+from microcoder.dataset.process.completeness import samples_of
 from microcoder.dataset.process.languages import LanguageSettings, identify
 from microcoder.dataset.process.placeholders import Protected, find_damage, protect, restore
 from microcoder.dataset.process.sections import split

@@ -121,7 +121,9 @@ def read_released(folder: Path) -> list[Problem]:
     """
     files = sorted(folder.glob("problems-*.parquet"))
     if not (folder / MARKER).exists():
-        raise DataError(f"{folder} holds no finished corpus (no {MARKER}); pass a folder that `microcoder data build` finished")
+        raise DataError(
+            f"{folder} holds no finished corpus (no {MARKER}); pass a folder that `microcoder data build` finished"
+        )
     problems = []
     for path in files:
         try:

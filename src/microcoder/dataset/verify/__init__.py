@@ -5,7 +5,7 @@ from microcoder.dataset.verify.evidence import Evidence, Fault, Trial, conclude,
 from microcoder.dataset.verify.execution import gather, verify
 from microcoder.dataset.verify.programs import TrivialProgram, trivial_programs
 from microcoder.dataset.verify.python2 import convert_python2, is_python2
-from microcoder.dataset.verify.rates import Rate, Rates, measure_rates, rate_with_interval
+from microcoder.dataset.verify.rates import Rate, Rates, combine_counts, count_right, measure_rates, rate_with_interval
 from microcoder.dataset.verify.settings import ChoiceSettings, VerifySettings
 from microcoder.dataset.verify.store import VerdictStore, evaluator_version
 
@@ -21,8 +21,10 @@ __all__ = [
     "VerdictStore",
     "VerifySettings",
     "choose_tests",
+    "combine_counts",
     "conclude",
     "convert_python2",
+    "count_right",
     "evaluator_version",
     "find_fault",
     "gather",

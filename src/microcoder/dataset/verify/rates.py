@@ -7,8 +7,8 @@ it: the problem is decided, and its tests are chosen, without that program (leav
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from microcoder.dataset.verify.evidence import Evidence, Trial, chosen_tests, find_fault
 from microcoder.dataset.verify.settings import Role, VerifySettings
@@ -48,25 +48,38 @@ class Rates(Record):
     """Known-wrong programs that fail the source's tests, before the choice."""
 
 
+Counts = Mapping[str, tuple[int, int]]
+"""By field of `Rates`: how many programs of one problem are judged right, and of how many."""
+
+_COUNTED: Mapping[str, tuple[Role, bool]] = MappingProxyType(
+    {
+        "true_positive": ("accepted", False),
+        "true_negative": ("wrong", False),
+        "true_negative_slow": ("slow", False),
+        "true_negative_partial": ("partial", False),
+        "true_negative_all_tests": ("wrong", True),
+    }
+)
+"""Field of `Rates` -> the programs it counts, and whether by all tests rather than by the chosen ones."""
+
+
 def measure_rates(evidence: Iterable[Evidence], settings: VerifySettings, *, seed: int = 0) -> Rates:
     """Return the rates over the problems that are kept without the program that is measured."""
-    gathered = list(evidence)
-
-    def rate(role: Role, tests: Literal["chosen", "all"] = "chosen") -> Rate | None:
-        counts = [_count(item, role, tests, settings) for item in gathered]
-        return rate_with_interval([count for count in counts if count[1]], seed=seed)
-
-    return Rates(
-        true_positive=rate("accepted"),
-        true_negative=rate("wrong"),
-        true_negative_slow=rate("slow"),
-        true_negative_partial=rate("partial"),
-        true_negative_all_tests=rate("wrong", "all"),
-    )
+    return combine_counts([count_right(item, settings) for item in evidence], seed=seed)
 
 
-def _count(item: Evidence, role: Role, tests: str, settings: VerifySettings) -> tuple[int, int]:
-    """Return how many programs of one problem are judged right, and of how many."""
+def count_right(item: Evidence, settings: VerifySettings) -> Counts:
+    """Return what one problem adds to the rates."""
+    return {name: _count(item, role, settings, by_all=by_all) for name, (role, by_all) in _COUNTED.items()}
+
+
+def combine_counts(counts: Sequence[Counts], *, seed: int = 0) -> Rates:
+    """Return the rates over many problems."""
+    found = {name: [tuple(count[name]) for count in counts if count[name][1]] for name in _COUNTED}
+    return Rates.model_validate({name: rate_with_interval(of_name, seed=seed) for name, of_name in found.items()})
+
+
+def _count(item: Evidence, role: Role, settings: VerifySettings, *, by_all: bool) -> tuple[int, int]:
     right = total = 0
     for trial in item.tried_as(role):
         if not _is_kept_without(item, trial, settings):
@@ -76,7 +89,7 @@ def _count(item: Evidence, role: Role, tests: str, settings: VerifySettings) -> 
             right += trial.outcome is Outcome.ACCEPTED
         else:
             kept = range(len(item.candidate.tests))
-            chosen = kept if tests == "all" else chosen_tests(item, settings, without=trial)
+            chosen = kept if by_all else chosen_tests(item, settings, without=trial)
             right += bool(set(trial.failed) & set(chosen))
     return right, total
 
