@@ -28,7 +28,10 @@ def format_instruction(language: str, *, fn_name: str | None, starter_code: str 
     starter = f"\n\n```{language}\n{starter_code.rstrip()}\n```" if starter_code else ""
     name, fence = _NAMES.get(language, language.capitalize()), f"one fenced code block (```{language} ... ```)"
     if fn_name:
-        return f"Implement `{fn_name}` in {name}. Put the complete solution, with the given signature, into {fence}.{starter}"
+        return (
+            f"Implement `{fn_name}` in {name}. Put the complete solution, with the given signature, into "
+            f"{fence}.{starter}"
+        )
     return (
         f"Write a {name} program that reads the input from standard input and prints the answer to standard output. "
         f"Put the complete program into {fence}.{starter}"

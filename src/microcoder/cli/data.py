@@ -168,7 +168,8 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     if not json:
         print(f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {_tell_missing(plan.missing)}", file=sys.stderr)
         print(
-            f"about {_tell_time(seconds)} on {workers} processes, if it is like the sets we measured", file=sys.stderr
+            f"about {_tell_time(seconds)} on {workers} processes, if it is like the sets that were measured",
+            file=sys.stderr,
         )
     if dry_run:
         return

@@ -1,4 +1,4 @@
-"""Archives of data sets, unpacked once; what a hostile archive tries is refused by the standard library's data filter."""
+"""Archives of data sets, unpacked once; the standard library's data filter refuses what a hostile one tries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from microcoder.dataset.candidates import Candidate, Solution
-from microcoder.dataset.process.instructions import find_starter_code, format_instruction, strip_instruction
+from microcoder.dataset.process.instructions import find_starter_code, strip_instruction
+from microcoder.prompts import format_instruction
 
 
 def test_prompts_that_sources_bake_in_go() -> None:
@@ -20,12 +21,11 @@ def test_starter_code_at_the_end_goes_only_where_the_record_has_it() -> None:
 
 
 def test_each_style_is_asked_in_its_own_words() -> None:
-    stdin = Candidate(id="a/1", dataset="a")
-    function = Candidate(id="a/2", dataset="a", fn_name="add", starter_code="def add(a, b):\n    ")
-    assert "standard input" in format_instruction(stdin)
-    assert "`add`" in format_instruction(function)
-    assert "def add(a, b):" in format_instruction(function)
-    assert "C++" in format_instruction(stdin.model_copy(update={"programming_language": "cpp"}))
+    assert "standard input" in format_instruction("python", fn_name=None, starter_code=None)
+    function = format_instruction("python", fn_name="add", starter_code="def add(a, b):\n    ")
+    assert "`add`" in function
+    assert "def add(a, b):" in function
+    assert "C++" in format_instruction("cpp", fn_name=None, starter_code=None)
 
 
 def test_a_signature_is_found_in_an_accepted_solution() -> None:

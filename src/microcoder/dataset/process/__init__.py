@@ -2,7 +2,7 @@
 
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags, parse_bounds
-from microcoder.dataset.process.instructions import format_instruction, strip_instruction
+from microcoder.dataset.process.instructions import strip_instruction
 from microcoder.dataset.process.languages import LanguageSettings, identify
 from microcoder.dataset.process.sections import Example, Sections, render, split
 from microcoder.dataset.process.stage import ProcessSettings, process
@@ -17,7 +17,6 @@ __all__ = [
     "TranslationSettings",
     "clean",
     "find_flags",
-    "format_instruction",
     "identify",
     "normalise_tests",
     "parse_bounds",

@@ -1,14 +1,11 @@
-"""What a statement says about the form of the answer: the source's own words out, ours by style."""
+"""What a statement says about the form of the answer: the source's own words go out; prompts add ours."""
 
 from __future__ import annotations
 
 import ast
 import re
-from typing import Literal
 
 from microcoder.dataset.candidates import Candidate
-
-Style = Literal["stdin", "function"]
 
 # Each source bakes its own prompt into the statement; two instructions in one prompt contradict each other.
 _BAKED = (
@@ -33,11 +30,6 @@ _BAKED_PATTERN = re.compile("|".join(rf"^[ \t>]*{phrase}" for phrase in _BAKED),
 _CODE_AT_END = re.compile(r"\n```(?:python|py)?\n(?P<code>[^`]*?)```\s*\Z")
 
 
-def style_of(candidate: Candidate) -> Style:
-    """Return how an answer is called: `function` where one is named, otherwise `stdin`."""
-    return "function" if candidate.fn_name else "stdin"
-
-
 def strip_instruction(statement: str, starter_code: str | None = None) -> str:
     """Return the statement without the prompt that its source baked into it.
 
@@ -54,30 +46,6 @@ def strip_instruction(statement: str, starter_code: str | None = None) -> str:
 
 def _letters(code: str) -> str:
     return re.sub(r"\s|#.*", "", code)
-
-
-def format_instruction(candidate: Candidate) -> str:
-    """Return what to ask for: a program that reads stdin, or the function with its signature.
-
-    Training asks in the same words (`training/prompts.py`), so the corpus stores statements without it; an export
-    for another trainer appends it.
-    """
-    language = {"python": "Python", "cpp": "C++"}.get(candidate.programming_language, candidate.programming_language)
-    fence = f"one fenced code block (```{candidate.programming_language} ... ```)"
-    starter = (
-        f"\n\n```{candidate.programming_language}\n{candidate.starter_code.rstrip()}\n```"
-        if candidate.starter_code
-        else ""
-    )
-    if style_of(candidate) == "function":
-        return (
-            f"Implement `{candidate.fn_name}` in {language}. Put the complete solution, with the given signature, "
-            f"into {fence}.{starter}"
-        )
-    return (
-        f"Write a {language} program that reads the input from standard input and prints the answer to standard "
-        f"output. Put the complete program into {fence}.{starter}"
-    )
 
 
 def find_starter_code(candidate: Candidate) -> str | None:

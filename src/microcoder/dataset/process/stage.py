@@ -11,12 +11,13 @@ from microcoder.dataset.candidates import Candidate, Rejection
 from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags
-from microcoder.dataset.process.instructions import find_starter_code, format_instruction, strip_instruction
+from microcoder.dataset.process.instructions import find_starter_code, strip_instruction
 from microcoder.dataset.process.languages import LanguageSettings, identify
 from microcoder.dataset.process.sections import normalise
 from microcoder.dataset.process.testcases import normalise_tests
 from microcoder.dataset.process.translation import TranslationSettings, translate
 from microcoder.dataset.rejections import reject
+from microcoder.prompts import format_instruction
 
 
 class ProcessSettings(Config):
@@ -59,7 +60,10 @@ def process(
         return reject(candidate, "process", "no_signature", candidate.fn_name)
     candidate = candidate.change("process", "find_flags/1", flags=find_flags(candidate))
     if settings.instruction == "append":
-        asked = f"{candidate.statement.rstrip()}\n\n{format_instruction(candidate)}\n"
+        instruction = format_instruction(
+            candidate.programming_language, fn_name=candidate.fn_name, starter_code=candidate.starter_code
+        )
+        asked = f"{candidate.statement.rstrip()}\n\n{instruction}\n"
         candidate = candidate.change("process", "append_instruction/1", statement=asked)
     return candidate
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from microcoder.dataset.problems import write_problems
 from microcoder.errors import DataError
+from microcoder.prompts import build_prompt
 from microcoder.runs import write_text
 from microcoder.types import Problem
 
@@ -41,7 +42,7 @@ def to_verl(problems: Sequence[Problem], path: Path) -> None:
         rows.append(
             {
                 "data_source": "microcoder",
-                "prompt": [{"role": "user", "content": problem.statement}],
+                "prompt": [{"role": "user", "content": build_prompt(problem, style="instruct").text}],
                 "ability": "code",
                 "reward_model": {"style": "rule", "ground_truth": json.dumps(tests)},
                 "extra_info": {
@@ -62,7 +63,7 @@ def to_trl(problems: Sequence[Problem], path: Path) -> None:
     lines = [
         json.dumps(
             {
-                "prompt": [{"role": "user", "content": problem.statement}],
+                "prompt": [{"role": "user", "content": build_prompt(problem, style="instruct").text}],
                 "problem": problem.model_dump_json(exclude_defaults=True),
             },
             ensure_ascii=False,
