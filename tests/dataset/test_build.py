@@ -58,9 +58,7 @@ def write_rows(path: Path, rows: list[dict[str, object] | str]) -> None:
 
 def write_recipe(tmp_path: Path) -> Path:
     """Twelve good problems; one broken line, a copy, a wrong reference, one in Swedish, one of the benchmark."""
-    swedish = (
-        "Skriv ett program som läser två heltal från en rad och skriver ut summan av dem tillsammans med tre. " * 2
-    )
+    swedish = 2 * "Skriv ett program som läser två heltal från en rad och skriver ut deras summa och lägger till tre. "
     write_rows(
         tmp_path / "raw.jsonl",
         [

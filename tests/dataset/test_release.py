@@ -14,6 +14,7 @@ from microcoder.dataset import Candidate, Rejection, Solution, read_problems
 from microcoder.dataset.pipeline import Part, write_part
 from microcoder.dataset.pipeline.engine import Passage
 from microcoder.dataset.release import export, read_released, write_tables
+from microcoder.dataset.release.tables import MARKER
 from microcoder.dataset.release.card import write_card
 from microcoder.dataset.release.page import write_page
 from microcoder.errors import DataError

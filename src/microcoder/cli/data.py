@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 app = App(name="data", help="Build a corpus from raw problem sets; export, publish and browse it.")
 
+_SECONDS_BETWEEN_LINES = 5.0
+
 Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
 Recipes = Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -222,7 +224,8 @@ class _Display:
     def __init__(self) -> None:
         console = Console(stderr=True)
         self._started: dict[str, float] = {}
-        self._done: set[str] = set()
+        self._told: dict[str, int] = {}
+        self._last = time.monotonic()
         self._tasks: dict[str, TaskID] = {}
         self._bars = (
             Progress(
@@ -251,6 +254,12 @@ class _Display:
             if step not in self._tasks:
                 self._tasks[step] = self._bars.add_task(step, total=total)
             self._bars.update(self._tasks[step], completed=done)
-        elif done == total and step not in self._done:
-            self._done.add(step)
-            print(f"{step}: {total} shards, {time.monotonic() - self._started[step]:.1f} s", file=sys.stderr)
+        elif done != self._told.get(step) and (done == total or self._is_due()):
+            self._told[step] = done
+            print(f"{step}: {done} of {total} shards, {time.monotonic() - self._started[step]:.1f} s", file=sys.stderr)
+
+    def _is_due(self) -> bool:
+        is_due = time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES
+        if is_due:
+            self._last = time.monotonic()
+        return is_due
