@@ -14,9 +14,9 @@ from microcoder.dataset import Candidate, Rejection, Solution, read_problems
 from microcoder.dataset.pipeline import Part, write_part
 from microcoder.dataset.pipeline.engine import Passage
 from microcoder.dataset.release import export, read_released, write_tables
-from microcoder.dataset.release.tables import MARKER
 from microcoder.dataset.release.card import write_card
 from microcoder.dataset.release.page import write_page
+from microcoder.dataset.release.tables import MARKER
 from microcoder.errors import DataError
 from microcoder.types import TestCase
 
