@@ -2,17 +2,18 @@
 
     tar xf kodsport.tar.xz && python benchmarks/dataset_verify.py kodsport [--every 8] [--store verdicts.sqlite]
 
-Of the packages that are complete (tests that do not talk back, a known comparison, a statement, an accepted program
-in Python or C++) it prints every one that is lost, with its reason; then the share that is kept, the share of the
-known-wrong submissions that the tests of the kept ones refuse, and the verifier's own rates. With a store, a second
-run executes nothing; interrupted, it reports what it has. `--out` writes the records: two runs with a fresh store
-each must write the same bytes.
+Of the packages that are complete (tests beyond the samples that do not talk back, a known comparison, a statement, an
+accepted program in Python or C++), each counted once where the archives repeat it, it prints every one that is lost,
+with its reason; then the share that is kept, the share of the known-wrong submissions that the tests of the kept ones
+refuse, and the verifier's own rates. With a store, a second run executes nothing; interrupted, it reports what it
+has. `--out` writes the records: two runs with a fresh store each must write the same bytes.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import sys
 import time
@@ -73,6 +74,8 @@ def read_candidate(folder: Path) -> Candidate | str:
     megabytes = (package.settings.get("limits") or {}).get("memory")
     text = statements[0].read_text(errors="replace")
     inputs = [file for file in sorted(folder.glob("data/**/*.in")) if file.with_suffix(".ans").exists()]
+    if all("sample" in file.relative_to(folder).parts for file in inputs):
+        return "samples only"
     return Candidate(
         id=package.name,
         dataset="kodsport",
@@ -87,9 +90,25 @@ def read_candidate(folder: Path) -> Candidate | str:
 
 
 def read_candidates(folder: Path, first: int, every: int) -> Iterator[Candidate | str]:
-    """Yield every n-th package."""
-    for settings in sorted(folder.rglob("problem.yaml"))[first::every]:
-        yield read_candidate(settings.parent)
+    """Yield every n-th of the packages that are not copies of an earlier one."""
+    seen: set[bytes] = set()
+    distinct = []
+    for settings in sorted(folder.rglob("problem.yaml")):
+        digest = digest_of(settings.parent)
+        if digest not in seen:
+            distinct.append(settings.parent)
+        seen.add(digest)
+    for package in distinct[first::every]:
+        yield read_candidate(package)
+
+
+def digest_of(folder: Path) -> bytes:
+    """Return what a package is told from others by: its settings and its tests."""
+    files = [folder / "problem.yaml", *sorted(folder.glob("data/**/*.in")), *sorted(folder.glob("data/**/*.ans"))]
+    content = hashlib.sha256()
+    for file in files:
+        content.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return content.digest()
 
 
 def show(**record: object) -> None:

@@ -2,7 +2,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from verify_candidates import make_candidate
 
-from microcoder.dataset.verify import ChoiceSettings, Evidence, Trial, VerifySettings, measure_rates, rate_with_interval
+from microcoder.dataset.verify import (
+    ChoiceSettings,
+    Evidence,
+    Trial,
+    VerifySettings,
+    find_fault,
+    measure_rates,
+    rate_with_interval,
+)
 from microcoder.types import Outcome
 
 COUNTS = st.lists(st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=9)
@@ -32,6 +40,16 @@ def trial(name: str, role: str, *failed: int) -> Trial:
     return Trial.model_validate(
         {"name": name, "role": role, "language": "python", "outcome": outcome, "failed": failed}
     )
+
+
+def test_partial_programs_count_where_none_is_wrong() -> None:
+    partial = (trial("2", "partial"), trial("3", "partial"))
+    caught = (trial("0", "accepted"), trial("1", "wrong", 4))
+    settings = VerifySettings()
+    assert find_fault(Evidence(candidate=make_candidate(), trials=(*caught, *partial)), settings) is None
+    fault = find_fault(Evidence(candidate=make_candidate(), trials=(caught[0], *partial)), settings)
+    assert fault is not None
+    assert fault.reason == "wrong_passes"
 
 
 def test_a_program_is_measured_by_tests_that_were_chosen_without_it() -> None:

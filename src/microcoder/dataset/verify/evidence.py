@@ -93,7 +93,8 @@ def _find_passing(evidence: Evidence, settings: VerifySettings) -> Fault | None:
     is_plain = candidate.checker.type not in ("program", "unordered")
     if "many_answers" in candidate.flags and is_plain and len(evidence.tried_as("accepted")) < 2:
         return Fault("needs_checker", "many answers are right, and no second accepted program gives this one")
-    wrong = evidence.tried_as("wrong", "partial")
+    # Most partial programs are only too slow: where others are known to be wrong, those are what shows weak tests.
+    wrong = evidence.tried_as("wrong") or evidence.tried_as("partial")
     passing = [trial.name for trial in wrong if trial.outcome is Outcome.ACCEPTED]
     if wrong and len(passing) > settings.max_wrong_passing * len(wrong):
         return Fault("wrong_passes", f"{len(passing)} of {len(wrong)} known-wrong programs pass: {', '.join(passing)}")

@@ -45,7 +45,7 @@ class Executor:
         return [found[number] for number in range(len(pairs))]
 
     def _find(self, key: bytes) -> Verdict | None:
-        return self._store.find(key) if self._store else None
+        return None if self._store is None else self._store.find(key)
 
     def _judge(
         self,

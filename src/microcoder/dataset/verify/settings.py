@@ -40,7 +40,8 @@ class VerifySettings(Config):
     max_accepted_crashing: float = Field(default=0.5, ge=0, lt=1)
     """Share of the accepted programs that may crash or hit a limit; they are dropped. A refused output never may be."""
     max_wrong_passing: float = Field(default=0.5, ge=0, le=1)
-    """Share of the known-wrong programs that may pass all tests; beyond it the tests are too weak."""
+    """Share of the known-wrong programs that may pass all tests; beyond it the tests are too weak. Programs known to
+    solve a part count only where none is known to be wrong."""
     max_accepted: int = Field(default=6, ge=1)
     """Accepted programs that are run, those in the language of the answers first."""
     max_wrong: int = Field(default=24, ge=0)
