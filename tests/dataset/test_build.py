@@ -17,12 +17,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from microcoder.config import load_config
 from microcoder.dataset import read_problems
 from microcoder.dataset.build import BuildConfig
 from microcoder.dataset.build.session import plan_build
+from microcoder.dataset.formats import FORMATS
 from microcoder.errors import DataError
 
 PLACES = "abcdefgh"
+RECIPES = Path(__file__).parents[2] / "recipes" / "data"
 
 
 def statement(number: int) -> str:
@@ -214,6 +217,12 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_recipes_are_valid(path: Path) -> None:
+    config = load_config(BuildConfig, [path])
+    assert {source.format for source in (*config.sources, *config.benchmarks)} <= FORMATS.keys()
 
 
 def test_two_sources_of_one_name_are_refused(tmp_path: Path) -> None:
