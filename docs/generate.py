@@ -93,7 +93,7 @@ def _keys(schema: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str,
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
-    value = field.default
+    value = field.get_default(call_default_factory=True)
     return f"`{json.dumps(value, default=str)}`" if value is not None else "none"
 
 
