@@ -152,7 +152,7 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("verb", ["", "judge", "probe", "report", "study", "train", "eval", "eval show"])
+@pytest.mark.parametrize("verb", ["", "judge", "probe", "report", "study", "train", "eval", "eval show", "data", "data build"])
 def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
     arguments = [*verb.split(), "--help"]
     result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")
