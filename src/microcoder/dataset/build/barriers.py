@@ -86,9 +86,7 @@ class SelectionBarrier(Barrier):
                     f"difficulty.calibrate_by = {settings.calibrate_by!r}, but {len(samples)} problems have a pass "
                     "rate of it; leave it out, or give its attempts with difficulty.responses"
                 )
-            self._calibration = fit_calibration(
-                samples, MeasuredOn(model=settings.calibrate_by), settings.calibration
-            )
+            self._calibration = fit_calibration(samples, MeasuredOn(model=settings.calibrate_by), settings.calibration)
             rows = [calibrate(row, self._calibration) for row in rows]
         if settings.keep == "selected":
             found = select(rows, settings.selection)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from microcoder.dataset.archives import is_archive, unpack
 from microcoder.dataset.build.config import SourceSettings
@@ -102,5 +103,5 @@ def read_all(sources: Sequence[SourceSettings]) -> Iterator[tuple[Source, Shard]
             yield source, shard
 
 
-def _dump(parts: Sequence[Part]) -> list[dict[str, object]]:
+def _dump(parts: Sequence[Part]) -> list[dict[str, Any]]:
     return [asdict(part) for part in parts]

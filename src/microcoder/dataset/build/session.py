@@ -104,9 +104,7 @@ def run_build(config: BuildConfig, plan: Plan, *, on_progress: OnProgress = lamb
 
 
 def _release_key(config: BuildConfig, parts: Sequence[Sequence[Part]]) -> str:
-    return digest(
-        config.name, source_digest(_RELEASE_CODE), *(part.key for of_step in parts for part in of_step)
-    )
+    return digest(config.name, source_digest(_RELEASE_CODE), *(part.key for of_step in parts for part in of_step))
 
 
 def _is_released(folder: Path, key: str) -> bool:

@@ -31,9 +31,7 @@ def collect_step() -> MapStep:
     return MapStep("collect", "collect", CollectSettings(), f"{_WORKS}:open_collect", _READING)
 
 
-def later_steps(
-    config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], digests: FileDigests
-) -> list[Step]:
+def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], digests: FileDigests) -> list[Step]:
     """Return the steps after collect.
 
     Args:

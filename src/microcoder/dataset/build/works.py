@@ -108,9 +108,7 @@ def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings)
     return build_index((one for one in found if one is not None), settings.contamination)
 
 
-def _map(
-    work: Callable[[Candidate], Row], candidates: Sequence[Candidate], endpoint: Endpoint | None
-) -> list[Row]:
+def _map(work: Callable[[Candidate], Row], candidates: Sequence[Candidate], endpoint: Endpoint | None) -> list[Row]:
     """Take candidates one after the other; many at the same time where a model is waited for."""
     if endpoint is None:
         return [work(candidate) for candidate in candidates]
