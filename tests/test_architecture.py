@@ -23,6 +23,7 @@ LAYERS = (
     ("dataset",),
     ("training",),
     ("insights",),
+    ("viewer",),
     ("cli",),
 )
 LAYER_OF = {part: height for height, parts in enumerate(LAYERS) for part in parts}
@@ -149,7 +150,7 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("verb", ["", "judge", "report", "train"])
+@pytest.mark.parametrize("verb", ["", "judge", "report", "train", "view"])
 def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
     arguments = [*verb.split(), "--help"]
     result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")

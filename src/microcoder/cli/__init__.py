@@ -8,13 +8,14 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
-from microcoder.cli import doctor, judge, report, train
+from microcoder.cli import doctor, judge, report, train, view
 from microcoder.errors import MicroCoderError
 
 app = App(name="microcoder", help="Reinforcement learning of coding models.", version=microcoder.__version__)
 app.command(judge.judge)
 app.command(train.train)
 app.command(report.report)
+app.command(view.view)
 app.command(doctor.doctor)
 
 USER_ERROR = 2
