@@ -8,15 +8,19 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
-from microcoder.cli import doctor, judge, report, train, view
+from microcoder.cli import doctor, judge, probe, report, study, train, view
+from microcoder.cli import eval as evaluation
 from microcoder.errors import MicroCoderError
 
 app = App(name="microcoder", help="Reinforcement learning of coding models.", version=microcoder.__version__)
 app.command(judge.judge)
 app.command(train.train)
+app.command(probe.probe)
 app.command(report.report)
 app.command(view.view)
 app.command(doctor.doctor)
+app.command(evaluation.app)
+app.command(study.study)
 
 USER_ERROR = 2
 INTERRUPTED = 130
