@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -45,6 +46,7 @@ def draw_training(history: History) -> list[Row]:
         _chart("masked", "Masked share", "share", [_line(steps, lambda s: s.masked_share)]),
         _chart("no-code", "No-code share", "share", [_line(steps, lambda s: s.no_code_share)]),
         _chart("no-signal", "Problems without a gradient", "share", [_line(steps, lambda s: s.zero_variance_share)]),
+        *_filtered(steps),
         _chart("unscored", "Unscored share", "share", [_line(steps, lambda s: s.unscored_share)]),
         *_optimizer(steps),
         *_seconds(steps),
@@ -57,6 +59,22 @@ def _tier_series(history: History, tier: str) -> list[Row | None]:
         _line(history.steps, lambda s: s.accuracy_by_tier.get(tier)),
         _points(history.evaluations, lambda e: e.accuracy_by_tier.get(tier)),
     ]
+
+
+def _filtered(steps: Sequence[StepMetrics]) -> Iterator[Row]:
+    if any(step.filtered_groups for step in steps):
+        yield _chart("filtered", "Problems filtered out", "count", [_line(steps, lambda s: s.filtered_groups)])
+        yield _chart("sampled", "Accuracy of all sampled", "share", [_line(steps, lambda s: s.sampled_accuracy)])
+
+
+def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
+    """Return a line for each early warning of a run: its name and where it held."""
+    lines = []
+    for name in _keys(step.alarms for step in steps):
+        held = [step.step for step in steps if name in step.alarms]
+        where = f"step {held[0]}" if len(held) == 1 else f"{len(held)} steps between {held[0]} and {held[-1]}"
+        lines.append(f"Early warning {name.replace('_', ' ')}: {where}.")
+    return lines
 
 
 def _optimizer(steps: Sequence[StepMetrics]) -> Iterator[Row]:
@@ -81,13 +99,11 @@ def _chart(name: str, title: str, unit: str, series: Sequence[Row | None]) -> Ro
 
 
 def _line(steps: Sequence[StepMetrics], read: Callable[[StepMetrics], float | None]) -> Row | None:
-    known = [(step.step, value) for step in steps if (value := read(step)) is not None]
-    return _series(_TRAINING, known)
+    return _series(_TRAINING, [(step.step, read(step)) for step in steps])
 
 
 def _points(evaluations: Sequence[EvaluationMetrics], read: Callable[[EvaluationMetrics], float | None]) -> Row | None:
-    known = [(evaluation.step, value) for evaluation in evaluations if (value := read(evaluation)) is not None]
-    return _series(_HELDOUT, known)
+    return _series(_HELDOUT, [(evaluation.step, read(evaluation)) for evaluation in evaluations])
 
 
 def _accuracy(evaluations: Sequence[EvaluationMetrics]) -> Row | None:
@@ -100,7 +116,9 @@ def _accuracy(evaluations: Sequence[EvaluationMetrics]) -> Row | None:
     return series
 
 
-def _series(label: str, known: Sequence[tuple[int, float]]) -> Row | None:
+def _series(label: str, points: Iterable[tuple[int, float | None]]) -> Row | None:
+    """Return the points that can be drawn: a loss that overflowed is a gap."""
+    known = [(step, value) for step, value in points if value is not None and math.isfinite(value)]
     if not known:
         return None
     return {"label": label, "steps": [step for step, _ in known], "values": [round(value, 6) for _, value in known]}

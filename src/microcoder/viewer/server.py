@@ -8,6 +8,7 @@ joined to a folder.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,9 +65,15 @@ class ViewerServer(ThreadingHTTPServer):
         """Begin to read the indexes, so that the first list need not wait."""
         threading.Thread(target=self._warm, daemon=True).start()
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that hung up; anything else is a fault of ours and is told."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
     def _warm(self) -> None:
         for source in self.collection.sources.values():
             source.index()
+            source.tests.find("")  # Indexes the problem files.
 
 
 class _Handler(BaseHTTPRequestHandler):

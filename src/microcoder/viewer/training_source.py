@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,26 @@ from microcoder.config import flatten
 from microcoder.errors import DataError
 from microcoder.insights.history import read_history
 from microcoder.runs import RunDirectory
-from microcoder.viewer.charts import draw_training
+from microcoder.viewer.charts import draw_training, list_alarms
 from microcoder.viewer.index import FLAGS, FLOATS, INTEGERS, UNKNOWN, WORDS, Columns, Index, IndexBuilder
 from microcoder.viewer.problem_tests import tests_of_run
 from microcoder.viewer.sources import About, Row
 
 _WORDS = tuple(name for name in WORDS if name != "split")
 _LIGHT = (*_WORDS, *(name for name in INTEGERS if name not in ("step", "row")), *FLOATS, *FLAGS)
-_HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests")
+_HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty")
 _ROWS_AT_ONCE = 64
 _SECONDS_BETWEEN_LOOKS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What the metrics say, and of which state of the files."""
+
+    stamp: object
+    state: str
+    charts: Sequence[Row]
+    alarms: Sequence[str]
 
 
 class TrainingSource:
@@ -44,7 +55,7 @@ class TrainingSource:
         self._damaged: dict[str, str] = {}
         self._looked = -_SECONDS_BETWEEN_LOOKS
         self._lock = threading.Lock()
-        self._charts: tuple[object, list[Row], str] | None = None
+        self._charts: _Drawn | None = None
 
     def index(self) -> Index:
         """Return the light columns; files written or rewound since the last look are read again."""
@@ -77,13 +88,13 @@ class TrainingSource:
             split, step = words[columns["split"][place]], int(columns["step"][place])
             with pq.ParquetFile(self._path(split, step)) as file:
                 for batch in file.iter_batches(_ROWS_AT_ONCE, columns=_present(file, _HEAVY)):
-                    yield from batch.to_pylist()
+                    yield from map(_with_facts, batch.to_pylist())
                 place += file.metadata.num_rows
 
     def about(self) -> About:
         """Return curves and facts."""
-        charts, state = self._draw()
-        manifest, notices = self._manifest, []
+        drawn = self._draw()
+        manifest, notices = self._manifest, list(drawn.alarms)
         if self.tests.missing:
             names = ", ".join(str(path) for path in self.tests.missing)
             notices.append(f"Tests' inputs are not shown: {names} is not here. Name the file with --problems.")
@@ -95,18 +106,18 @@ class TrainingSource:
             ("isolation", str((manifest.get("isolation") or {}).get("level", ""))),
             *((f"config.{key}", str(value)) for key, value in flatten(manifest.get("config") or {}).items()),
         ]
-        return About(state, [(key, value) for key, value in facts if value], notices, charts)
+        return About(drawn.state, [(key, value) for key, value in facts if value], notices, drawn.charts)
 
-    def _draw(self) -> tuple[list[Row], str]:
+    def _draw(self) -> _Drawn:
         """Read the metrics again when they have grown."""
         files = (self._run.metrics, self._run.evaluations, self._run.summary)
         stamp = tuple(_stamp(path) for path in files)
         with self._lock:
-            if self._charts is None or self._charts[0] != stamp:
+            if self._charts is None or self._charts.stamp != stamp:
                 history = read_history(self._run.root)
                 state = "finished" if history.is_finished else f"{len(history.steps)} steps so far"
-                self._charts = (stamp, draw_training(history), state)
-            return self._charts[1], self._charts[2]
+                self._charts = _Drawn(stamp, state, draw_training(history), list_alarms(history.steps))
+            return self._charts
 
     def _refresh(self) -> None:
         files = {
@@ -169,9 +180,14 @@ def _row_of_group(file: pq.ParquetFile, group: int, row: int) -> Row:
     """Skip to a row some rows at a time, so that a large row group is never in memory whole."""
     for batch in file.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=_present(file, _HEAVY)):
         if row < batch.num_rows:
-            return batch.slice(row, 1).to_pylist()[0]
+            return _with_facts(batch.slice(row, 1).to_pylist()[0])
         row -= batch.num_rows
     raise ValueError("the file is shorter than it says")
+
+
+def _with_facts(row: Row) -> Row:
+    penalty = row.pop("length_penalty", None)
+    return {**row, "facts": {"length penalty": f"{penalty:.3f}"}} if penalty else row
 
 
 def _present(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:

@@ -39,7 +39,9 @@ viewer.chart = (() => {
     const smoothed = lines.map((line) => (line.label === "training" ? { ...line, values: smooth(line.values, smoothing) } : line));
     const [low, high] = extent(smoothed);
     const rows = ticks(low, high, 5);
-    const top = Math.max(high, rows.at(-1));
+    const gap = rows.length > 1 ? rows[1] - rows[0] : high - low;
+    const top = high > rows.at(-1) + gap * 1e-6 ? rows.at(-1) + gap : high;
+    if (top > rows.at(-1) + gap / 2) rows.push(top);
     const steps = smoothed.flatMap((line) => [line.steps[0], line.steps.at(-1)]);
     const first = Math.min(...steps);
     const last = Math.max(...steps, first + 1);

@@ -61,8 +61,12 @@ viewer.list = (() => {
       part.style.flexGrow = number;
       return part;
     }));
-    const text = parts.map(([verdict, number]) => `${words(verdict)} ${figure(number / total, "share")}`).join(" · ");
+    const text = parts.map(([verdict, number]) => `${words(verdict)} ${share(number, total)}`).join(" · ");
     return make("div", {}, picture, make("p", { class: "soft small" }, text));
+  }
+
+  function share(number, total) {
+    return number && number / total < 0.0005 ? "< 0.1 %" : figure(number / total, "share");
   }
 
   // Colour follows the verdict, and never alone: the word stands beside it.

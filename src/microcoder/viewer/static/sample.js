@@ -6,6 +6,12 @@ viewer.sample = (() => {
   const KEPT = 60;
   const kept = new Map();
 
+  const MASKED = {
+    truncated: "the response reached the length limit, and this run masks every such response",
+    truncated_correct: "the response reached the length limit, yet its program passes all tests and it does not repeat itself; it was drawn with the mask's probability",
+    truncated_incomplete: "the response reached the length limit before its program was complete, and it does not repeat itself; it was drawn with the mask's probability",
+  };
+
   // Recent rollouts are kept, so that going back and forth is instant; null when it is not there.
   async function load(source, run, id) {
     const key = `${run} ${id}`;
@@ -22,7 +28,7 @@ viewer.sample = (() => {
     replace(
       place,
       head(state, rollout),
-      rollout.masked_why ? make("p", { class: "notice", id: "masked" }, make("strong", {}, "Masked: "), `${words(rollout.masked_why)}. Its advantage was set to 0, so it moved no weight.`) : null,
+      rollout.masked_why ? make("p", { class: "notice", id: "masked" }, make("strong", {}, "Masked: "), `${MASKED[rollout.masked_why] ?? words(rollout.masked_why)} (${shown(rollout.masked_why)}). Its advantage was set to 0, so it moved no weight.`) : null,
       rollout.reward === null && rollout.verdict === "sandbox_fault" ? make("p", { class: "notice" }, "Unscored: the sandbox failed, not the program. It is in no mean and has no advantage.") : null,
       rollout.group.length > 1 ? group(state, rollout) : null,
       prompt(source, run, rollout),

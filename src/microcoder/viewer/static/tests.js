@@ -26,7 +26,7 @@ viewer.tests = (() => {
   function row(source, run, rollout, test, number, isOpen) {
     const decided = test.method ? `compared: ${shown(test.method)}` : "";
     const cost = [test.cpu_seconds === null || test.cpu_seconds === undefined ? "" : `${figure(test.cpu_seconds, "seconds")} CPU`, test.memory_mib ? `${figure(test.memory_mib)} MiB` : ""];
-    const body = make("div", { class: "test-body" });
+    const body = make("div", { class: "test-body" }, soft("Reading…"));
     let isFilled = false;
     const fill = async () => {
       if (isFilled) return;
@@ -48,6 +48,7 @@ viewer.tests = (() => {
       body,
     );
     details.open = isOpen;
+    if (isOpen) fill();
     return details;
   }
 
