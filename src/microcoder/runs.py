@@ -201,6 +201,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("memory_mib", pa.float64()),
             ("method", pa.string()),
             ("detail", pa.string()),
+            ("output", pa.string()),
         ]
     )
     schema = pa.schema(
