@@ -144,7 +144,9 @@ class TrainingSource:
         self._index = self._builder.build()
 
     def _read_light(self, path: Path, split: str, step: int) -> Columns:
-        with pq.ParquetFile(path, read_dictionary=list(_WORDS)) as file:
+        metadata = pq.read_metadata(path)
+        words = [name for name in _WORDS if name in metadata.schema.to_arrow_schema().names]
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=words) as file:
             table = file.read(columns=_present(file, _LIGHT), use_threads=False)
         num_rows = table.num_rows
         columns: dict[str, Any] = {

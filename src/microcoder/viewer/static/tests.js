@@ -90,8 +90,9 @@ viewer.tests = (() => {
 
   // Lines that differ from the other text's line of the same number stand out.
   function lined(value, other) {
-    const lines = shown(value).split("\n");
-    const others = shown(other).split("\n");
+    const cut = (string) => shown(string).replace(/\n$/, "").split("\n");
+    const lines = cut(value);
+    const others = cut(other);
     if (lines.length > DIFF_LINES) return text(value);
     return make("pre", { tabindex: 0 }, lines.map((line, i) => (line === others[i] ? `${line}\n` : make("mark", {}, `${line || " "}\n`))));
   }
