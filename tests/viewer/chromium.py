@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
@@ -17,6 +18,7 @@ _FLAGS = (
     "headless=new no-sandbox disable-gpu disable-dev-shm-usage no-first-run hide-scrollbars disable-extensions "
     "disable-background-networking disable-component-update disable-sync disable-quic remote-debugging-pipe"
 )
+_PATIENCE_SECONDS = 60
 
 
 class BrowserError(Exception):
@@ -57,8 +59,14 @@ class Chromium:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._process.wait()
+        with contextlib.suppress(BrowserError, OSError):
+            self._session = ""
+            self.ask("Browser.close")
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         os.close(self._write)
         os.close(self._read)
 
@@ -165,6 +173,8 @@ class Chromium:
                 self._buffer = rest
                 yield json.loads(message)
                 continue
+            if not select.select([self._read], [], [], _PATIENCE_SECONDS)[0]:
+                raise BrowserError(f"the browser said nothing for {_PATIENCE_SECONDS} s")
             chunk = os.read(self._read, 1 << 20)
             if not chunk:
                 return
