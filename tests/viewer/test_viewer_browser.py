@@ -59,6 +59,18 @@ def test_curves_of_several_runs_lie_over_each_other(page: Chromium, url: str) ->
     page.wait("!location.hash.includes('hide')")
 
 
+def test_a_run_has_one_colour_everywhere(page: Chromium, shelf: Path) -> None:
+    with ViewerServer(open_collection([shelf / "eval", shelf / "two"]), port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.open(f"{server.url}#view=curves")
+        page.wait("document.querySelector('.plot')")
+        colours = page.run(
+            "['fieldset .swatch', '.plot path', '.readout .swatch'].map((s) => document.querySelector(s).classList[1])"
+        )
+        server.shutdown()
+    assert colours == ["run-1"] * 3
+
+
 def test_a_chart_is_read_with_the_keyboard_and_leads_to_its_rollouts(page: Chromium, url: str) -> None:
     page.open(url)
     assert "Arrow keys read it" in page.run("document.querySelector('.plot').getAttribute('aria-label')")

@@ -90,14 +90,26 @@ viewer.bundleSource = (() => {
     return all;
   }
 
+  // Sorting is what costs time, so each order of all rollouts is kept.
+  function ordered(index, order) {
+    index.orders ??= {};
+    if (!index.orders[order]) {
+      const places = Uint32Array.from(index.columns.row, (_, place) => place);
+      if (order === "last") places.reverse();
+      const column = { longest: index.columns.num_tokens, advantage: index.columns.advantage }[order];
+      if (column) {
+        const by = Float64Array.from(column, (value) => value ?? 0);
+        places.sort((a, b) => by[b] - by[a] || a - b);
+      }
+      index.orders[order] = places;
+    }
+    return index.orders[order];
+  }
+
   function select(index, words) {
     const all = conditions(index, words);
-    const { columns } = index;
     const places = [];
-    for (let place = 0; place < columns.row.length; place++) if (all.every((test) => test(place))) places.push(place);
-    if (words.order === "last") places.reverse();
-    const by = { longest: columns.num_tokens, advantage: columns.advantage }[words.order];
-    if (by) places.sort((a, b) => (by[b] ?? 0) - (by[a] ?? 0));
+    for (const place of ordered(index, words.order ?? "first")) if (all.every((test) => test(place))) places.push(place);
     return places;
   }
 

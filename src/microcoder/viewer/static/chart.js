@@ -139,7 +139,7 @@ viewer.chart = (() => {
       const texts = own.map((line) => [line.label, read(line)]).filter(([, text]) => text);
       if (!texts.length) return null;
       const body = texts.map(([label, text]) => (own.length > 1 && label === "held out" ? `held out ${text}` : text)).join(", ");
-      return make("span", { class: "value" }, make("i", { class: `swatch run-${own[0].colour % 8}` }), `${shown(own[0].name)} ${body}`);
+      return make("span", { class: "value" }, make("i", { class: `swatch run-${own[0].colour % 8}` }), make("span", { class: "name" }, shown(own[0].name)), ` ${body}`);
     }).filter(Boolean);
   }
 

@@ -31,7 +31,7 @@ viewer.curves = (() => {
       fitted = grid.clientWidth;
       const columns = Math.max(1, Math.floor(fitted / 400));
       const width = Math.floor((fitted - 20 * (columns - 1)) / columns);
-      replace(grid, draw(charted, hidden, { width, smoothing }));
+      replace(grid, draw(runs, hidden, { width, smoothing }));
     };
     fit();
     watcher.disconnect();
@@ -64,8 +64,8 @@ viewer.curves = (() => {
         "label",
         { class: "choice" },
         make("input", { type: "checkbox", checked: !hidden.has(run.key), change: toggle, id: `show-${colour}` }),
-        make("i", { class: `swatch run-${colour % 8}` }),
-        shown(run.name),
+        run.charts.length ? make("i", { class: `swatch run-${colour % 8}` }) : null,
+        make("span", {}, shown(run.name)),
         make("span", { class: "soft" }, ` ${shown(run.state)}`),
       );
     };

@@ -3,7 +3,7 @@
 
 viewer.filters = (() => {
   const { make, shown, words, count } = viewer.page;
-  const TYPING_PAUSE = 120;
+  const TYPING_PAUSE = 40;
   const SPLITS = { train: "training", heldout: "held out", evaluation: "evaluation", judged: "judged" };
   const ORDERS = { "": "first steps first", last: "last steps first", longest: "longest first", advantage: "largest advantage first" };
   const YES_NO = { "": "all", yes: "yes", no: "no" };

@@ -91,6 +91,7 @@ viewer.list = (() => {
   }
 
   function signed(value) {
+    if (Math.abs(value) < 0.005) return "0.00";
     return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
   }
 

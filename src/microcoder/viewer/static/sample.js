@@ -28,7 +28,7 @@ viewer.sample = (() => {
     replace(
       place,
       head(state, rollout),
-      rollout.masked_why ? make("p", { class: "notice", id: "masked" }, make("strong", {}, "Masked: "), `${MASKED[rollout.masked_why] ?? words(rollout.masked_why)} (${shown(rollout.masked_why)}). Its advantage was set to 0, so it moved no weight.`) : null,
+      rollout.masked_why ? make("p", { class: "notice", id: "masked" }, make("strong", {}, "Masked: "), `${MASKED[rollout.masked_why] ?? words(rollout.masked_why)}. Its advantage was set to 0, so it moved no weight.`) : null,
       rollout.reward === null && rollout.verdict === "sandbox_fault" ? make("p", { class: "notice" }, "Unscored: the sandbox failed, not the program. It is in no mean and has no advantage.") : null,
       rollout.group.length > 1 ? group(state, rollout) : null,
       prompt(source, run, rollout),

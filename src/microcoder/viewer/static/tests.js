@@ -19,7 +19,7 @@ viewer.tests = (() => {
       list.append(more);
     }
     const left = (total ?? 0) - tests.length;
-    const note = left > 0 && tests.length ? `${count(left)} further tests were not run: judging stopped early.` : !tests.length ? "No test was run." : "";
+    const note = left > 0 && tests.length ? `${count(left)} further ${left === 1 ? "test was" : "tests were"} not run: judging stopped early.` : !tests.length ? "No test was run." : "";
     return make("section", { id: "tests" }, make("h3", {}, summary), note ? make("p", { class: "soft" }, note) : null, list);
   }
 
