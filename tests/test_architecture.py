@@ -19,7 +19,7 @@ LAYERS = (
     ("types",),
     ("records",),
     ("config", "metrics", "runs"),
-    ("extract", "rewards", "evaluator", "micro"),
+    ("extract", "prompts", "rewards", "evaluator", "micro"),
     ("dataset",),
     ("training",),
     ("insights",),
@@ -153,7 +153,9 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("verb", ["", "judge", "probe", "report", "study", "train", "eval", "eval show", "view"])
+@pytest.mark.parametrize(
+    "verb", ["", "judge", "probe", "report", "study", "train", "eval", "eval show", "data", "data build", "view"]
+)
 def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
     arguments = [*verb.split(), "--help"]
     result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")
