@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "viewer"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "viewer" / "parts"))
 
 from chromium import BROWSER, Chromium  # pyrefly: ignore[missing-import]
 

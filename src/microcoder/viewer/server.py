@@ -80,6 +80,8 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "microcoder", ""
     timeout = 60
+    wbufsize = 1 << 16  # Head and body leave together: apart, the second would wait for the first to be acknowledged.
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         """Answer."""

@@ -31,8 +31,8 @@ def write_problems(path: Path, *, splits: tuple[str, ...] = ("train", "heldout")
 
 
 def write_training(root: Path, **options: Any) -> Path:
-    recipe = {"num_steps": 8, "evaluate_every": 4, "num_heldout": 6}
-    return write_run(root, Recipe(**{**recipe, **options}))
+    recipe: Row = {"num_steps": 8, "evaluate_every": 4, "num_heldout": 6}
+    return write_run(root, Recipe(**(recipe | options)))
 
 
 def edit_rollouts(run: Path, step: int, change: Callable[[Row], Row]) -> None:
