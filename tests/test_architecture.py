@@ -153,9 +153,10 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "verb", ["", "judge", "probe", "report", "study", "train", "eval", "eval show", "data", "data build", "view"]
-)
+VERBS = ("", "judge", "doctor", "probe", "report", "study", "train", "eval", "eval show", "data", "data build", "view")
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
     arguments = [*verb.split(), "--help"]
     result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")
