@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from microcoder.dataset.build import BuildConfig
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from microcoder import metrics, runs
+from microcoder.dataset.build import BuildConfig
 from microcoder.evaluation import EvalConfig, folder
 from microcoder.records import nested_models
 from microcoder.training.config import TrainConfig

@@ -23,6 +23,7 @@ LAYERS = (
     ("dataset",),
     ("training",),
     ("insights",),
+    ("viewer",),
     ("evaluation",),
     ("cli",),
 )
@@ -152,7 +153,7 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-VERBS = ("", "judge", "doctor", "probe", "report", "study", "train", "eval", "eval show", "data", "data build")
+VERBS = ("", "judge", "doctor", "probe", "report", "study", "train", "eval", "eval show", "data", "data build", "view")
 
 
 @pytest.mark.parametrize("verb", VERBS)

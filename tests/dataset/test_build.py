@@ -16,11 +16,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from microcoder.dataset.build import BuildConfig
-from microcoder.dataset.build.session import plan_build
 
 from microcoder.config import load_config
 from microcoder.dataset import read_problems
+from microcoder.dataset.build import BuildConfig
+from microcoder.dataset.build.session import plan_build
 from microcoder.dataset.formats import FORMATS
 from microcoder.errors import DataError
 
