@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 from microcoder.errors import EvaluatorFault
-from microcoder.evaluator import calibration, verdicts
+from microcoder.evaluator import calibration, executions, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
 from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, CheckerFailed, checker_task, read_verdict
+from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.interpreter import current_interpreter
 from microcoder.evaluator.isolation import Isolation
@@ -52,6 +53,10 @@ _LARGE_SCRATCH_MIB = 256
 
 Loaded = LoadedProgram | LoadedBinary
 T = TypeVar("T")
+
+
+class Abandoned(Exception):
+    """Nobody waits for this verdict any more."""
 
 
 class Session:
@@ -102,8 +107,18 @@ class Session:
                 lambda: self._with_one_retry("", lambda sandbox: sandbox.run(program.task(b""), limits)).cpu_seconds
             )
 
-    def judge(self, program: Program, prepared: PreparedProblem, stop: StopRule) -> Verdict:
-        """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
+    def judge(
+        self,
+        program: Program,
+        prepared: PreparedProblem,
+        stop: StopRule,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> Verdict:
+        """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception.
+
+        Raises:
+            Abandoned: before one of the tests, nobody wanted the verdict any more.
+        """
         total = len(prepared.tests)
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
@@ -122,6 +137,8 @@ class Session:
                 names_stdin = _NAMES_STDIN in program.code
                 package = _package(program.code) if isinstance(loaded, LoadedProgram) else ""
                 for test in prepared.tests:
+                    if not is_wanted():
+                        raise Abandoned
                     files = {STDIN_FILE: test.stdin} if names_stdin else None
                     task = loaded.task(test.stdin, fn_name=prepared.problem.fn_name, files=files)
                     results.append(self._judge_test(package, loaded, task, prepared, test, checking))
@@ -138,6 +155,32 @@ class Session:
             return Verdict(Outcome.ACCEPTED, tuple(results), total, isolation=self._level)
         detail = f"test {failed + 1}: {results[failed].detail}".rstrip(": ")
         return Verdict(results[failed].verdict, tuple(results), total, detail, self._level)
+
+    def run(self, invocation: Invocation, time_scale: float) -> Execution:
+        """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
+        code = str(invocation.program.code)
+        limits = invocation.limits(time_scale)
+        try:
+            with contextlib.ExitStack() as opened:
+                loaded, message = self._load(opened, find_language(invocation.program.language), code)
+                if loaded is None:
+                    return executions.not_built(message, self._level)
+                files = dict(invocation.files)
+                if _NAMES_STDIN in code:
+                    files.setdefault(STDIN_FILE, invocation.stdin)
+                task = loaded.task(invocation.stdin, arguments=invocation.arguments, files=files)
+                kind = _CHECKS if invocation.files else _package(code) if isinstance(loaded, LoadedProgram) else ""
+                with self._gate.shared():
+                    run = self._with_one_retry(kind, lambda sandbox: sandbox.run(task, limits))
+                return executions.record_run(run, invocation, limits, loaded.rejection(), self._level)
+        except (SandboxDied, EvaluatorFault, OSError) as error:
+            return executions.fault(str(error))
+
+    def renew(self) -> None:
+        """End the sandboxes, so that the next program starts fresh ones; also after starts that failed."""
+        for kind in list(self._sandboxes):
+            self._discard(kind)
+        self._failed_starts = 0
 
     def interrupt(self) -> None:
         """End the sandboxes from another thread; what is being judged ends as a fault."""
