@@ -20,6 +20,7 @@ LAYERS = (
     ("records",),
     ("config", "metrics", "runs"),
     ("extract", "rewards", "evaluator", "micro"),
+    ("serving",),
     ("dataset",),
     ("training",),
     ("insights",),

@@ -8,7 +8,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
-from microcoder.cli import doctor, judge, report, train
+from microcoder.cli import doctor, judge, report, serve, train
 from microcoder.errors import MicroCoderError
 
 app = App(name="microcoder", help="Reinforcement learning of coding models.", version=microcoder.__version__)
@@ -16,6 +16,7 @@ app.command(judge.judge)
 app.command(train.train)
 app.command(report.report)
 app.command(doctor.doctor)
+app.command(serve.serve)
 
 USER_ERROR = 2
 INTERRUPTED = 130
