@@ -135,19 +135,32 @@ def judge_package(judge: Judge, package: Package, languages: list[str]) -> Itera
     refused = submissions(package, REFUSED, languages)
     verdicts += judge_files(judge, package, refused, min(seconds, 60.0))
     for (kind, file), verdict in zip(accepted + refused, verdicts, strict=True):
+        agrees = verdict.is_accepted == (kind == "accepted") and verdict.outcome is not Outcome.SANDBOX_FAULT
         yield {
             "problem": package.name,
             "submission": file.name,
             "language": LANGUAGES[file.suffix],
             "kind": kind,
             "verdict": verdict.outcome.value,
-            "agrees": verdict.is_accepted == (kind == "accepted") and verdict.outcome is not Outcome.SANDBOX_FAULT,
+            "agrees": agrees,
+            "explanation": "" if agrees else explain(package, kind, verdict),
             "tests_passed": verdict.tests_passed,
             "tests_total": verdict.tests_total,
             "checker": read_checker(package).type,
             "time_limit_seconds": GENEROUS_SECONDS if kind == "accepted" else seconds,
             "detail": verdict.detail,
         }
+
+
+def explain(package: Package, kind: str, verdict: Verdict) -> str:
+    """Return why a known verdict is not to be had, where that can be told from the package."""
+    if kind == "accepted" and verdict.outcome is Outcome.COMPILE_ERROR and "to 'print'" in verdict.detail:
+        return "the submission is Python 2"
+    if kind == "accepted" and package.settings.get("type") == "scoring" and verdict.tests_passed < verdict.tests_total:
+        return "a scoring problem: its accepted submissions may solve some test groups only"
+    if kind != "accepted" and verdict.is_accepted:
+        return "passes every test that the capped archive has"
+    return ""
 
 
 def main() -> None:
@@ -160,6 +173,7 @@ def main() -> None:
     right: Counter[tuple[str, str]] = Counter()
     seen: Counter[tuple[str, str]] = Counter()
     skipped: Counter[str] = Counter()
+    explained: Counter[str] = Counter()
     with Judge(workers=arguments.workers, stop="first_failure") as judge:
         for settings in sorted(arguments.folder.rglob("problem.yaml"))[:: arguments.every]:
             package = read_package(settings.parent)
@@ -176,10 +190,12 @@ def main() -> None:
                 seen[key] += 1
                 right[key] += record["agrees"]
                 if not record["agrees"]:
+                    explained[record["explanation"] or "unexplained"] += 1
                     print(json.dumps(record), flush=True)
     for key in sorted(seen):
         print(json.dumps({"language": key[0], "kind": key[1], "agree": right[key], "of": seen[key]}))
-    print(json.dumps({"agree": sum(right.values()), "of": sum(seen.values()), "problems_skipped": dict(skipped)}))
+    totals = {"agree": sum(right.values()), "of": sum(seen.values())}
+    print(json.dumps({**totals, "disagreements": dict(explained), "problems_skipped": dict(skipped)}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write docs/reference.md from the code: recipe keys, metrics, run directory. `make docs` runs it; a test compares."""
+"""Write docs/reference.md from the code: keys, metrics, folders. `make docs` runs it; a test compares."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from microcoder import metrics, runs
+from microcoder.evaluation import EvalConfig, folder
 from microcoder.records import nested_models
 from microcoder.training.config import TrainConfig
 from microcoder.types import Problem
@@ -33,6 +34,12 @@ def render() -> str:
         "",
         *_table(TrainConfig),
         "",
+        "## Evaluation keys",
+        "",
+        "Of `microcoder eval`; any key can be given as a flag: `--generation.sampling.num_samples 10`.",
+        "",
+        *_table(EvalConfig),
+        "",
         "## Problem record",
         "",
         "One JSON object a line.",
@@ -42,6 +49,10 @@ def render() -> str:
         "## Run directory",
         "",
         inspect.getdoc(runs) or "",
+        "",
+        "## Evaluation folder",
+        "",
+        inspect.getdoc(folder) or "",
         "",
         "## metrics.jsonl",
         "",

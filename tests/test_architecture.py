@@ -24,6 +24,7 @@ LAYERS = (
     ("dataset",),
     ("training",),
     ("insights",),
+    ("evaluation",),
     ("cli",),
 )
 LAYER_OF = {part: height for height, parts in enumerate(LAYERS) for part in parts}
@@ -146,11 +147,13 @@ def test_the_blocker_blocks() -> None:
 
 
 def test_the_core_imports_without_torch_or_any_other_extra() -> None:
-    result = run_without_extras("import microcoder, microcoder.evaluator, microcoder.insights, microcoder.runs")
+    result = run_without_extras(
+        "import microcoder, microcoder.evaluator, microcoder.insights, microcoder.runs, microcoder.evaluation"
+    )
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("verb", ["", "judge", "report", "train"])
+@pytest.mark.parametrize("verb", ["", "judge", "probe", "report", "study", "train", "eval", "eval show"])
 def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
     arguments = [*verb.split(), "--help"]
     result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")

@@ -43,6 +43,7 @@ def rollout(**changes: object) -> dict[str, Any]:
         "tests_total": 2,
         "tests": [test],
         "reward": None,
+        "length_penalty": None,
         "advantage": 0.0,
         "masked_why": "",
     }

@@ -21,7 +21,7 @@ class ScoredRollout:
     program: Program
     verdict: Verdict
     reward: float | None
-    """None where the sandbox failed: unscored."""
+    """What the advantage is computed from: 0 or 1, plus `length_penalty`; None where the sandbox failed: unscored."""
     advantage: float
     """What enters the loss; 0 where masked or unscored."""
     masked_why: str
@@ -29,6 +29,8 @@ class ScoredRollout:
     tier: str | None
     sample_index: int
     """Place among the samples of its problem, from 0."""
+    length_penalty: float = 0.0
+    """What the reward lost to the response's length; 0 or negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,12 @@ class StepMetrics:
     A step's row is written before its evaluation and checkpoint, so those stand in the next row. The only field
     that varies between runs of one config.
     """
+    filtered_groups: int = 0
+    """Problems that dynamic filtering left out of the step: all or none of their samples were right."""
+    sampled_accuracy: float | None = None
+    """Share of everything sampled and scored that was solved, filtered groups included."""
+    alarms: list[str] = field(default_factory=list)
+    """Names of the early warnings that hold at this step (`microcoder.training.alarms`)."""
 
     def as_row(self) -> dict[str, Any]:
         """Return the row as plain JSON values."""
@@ -146,6 +154,7 @@ def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict
         "tests_total": verdict.tests_total,
         "tests": [{**asdict(test), "verdict": str(test.verdict)} for test in verdict.tests],
         "reward": sample.reward,
+        "length_penalty": sample.length_penalty,
         "advantage": sample.advantage,
         "masked_why": sample.masked_why,
     }

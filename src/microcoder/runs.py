@@ -1,6 +1,7 @@
 """The only module that knows file names: the run directory is the API between training, insights and viewer.
 
     manifest.json            config, digest, git commit, packages, seeds, isolation level, machine
+    probe.json, probe.svg    what the temperature was chosen from, where a probe chose it
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
     rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
@@ -9,6 +10,7 @@
     model/                   the final weights, Hugging Face format
     summary.json             written last: a run that has it is finished
     report/index.html        drawn from the files above
+    logs/                    what TensorBoard or Weights & Biases keep on disk, where asked for
     .lock                    held while a process writes the run
 
 Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
@@ -38,6 +40,8 @@ class RunDirectory:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.manifest = root / "manifest.json"
+        self.probe = root / "probe.json"
+        self.probe_figure = root / "probe.svg"
         self.metrics = root / "metrics.jsonl"
         self.evaluations = root / "evaluations.jsonl"
         self.summary = root / "summary.json"
@@ -46,6 +50,7 @@ class RunDirectory:
         self.checkpoints = root / "checkpoints"
         self.model = root / "model"
         self.report = root / "report" / "index.html"
+        self.logs = root / "logs"
         self.lock_file = root / ".lock"
 
     @property
@@ -208,6 +213,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("tests_total", pa.int64()),
             ("tests", pa.list_(test)),
             ("reward", pa.float64()),
+            ("length_penalty", pa.float64()),
             ("advantage", pa.float64()),
             ("masked_why", pa.string()),
         ]

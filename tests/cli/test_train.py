@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.cli.train import parse_overrides
+from microcoder.cli import main
+from microcoder.cli.train import default_run_directory, parse_overrides
+from microcoder.config import load_config
 from microcoder.errors import ConfigError
+from microcoder.training.config import TrainConfig
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted(ROOT.glob("recipes/**/*.toml"))
@@ -22,11 +25,12 @@ def microcoder(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[
     )
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.parent.name)
-def test_every_recipe_resolves_and_is_estimated(recipe: Path, tmp_path: Path) -> None:
-    done = microcoder("train", "-c", str(recipe), "--run-dir", str(tmp_path / "run"), "--dry-run", "--json")
-    assert done.returncode == 0, done.stderr
-    record = json.loads(done.stdout)
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_recipe_resolves_and_is_estimated(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["train", "-c", str(recipe), "--run-dir", str(tmp_path / "run"), "--dry-run", "--json"])
+    record = json.loads(capsys.readouterr().out)
     config, estimate = record["config"], record["estimate"]
     rollouts = config["batch"]["train_batch_size"] * config["rollout"]["num_samples"]
     assert estimate["rollouts_per_step"] == rollouts
@@ -34,6 +38,33 @@ def test_every_recipe_resolves_and_is_estimated(recipe: Path, tmp_path: Path) ->
     assert estimate["num_parameters"] > 1e5
     assert not (tmp_path / "run").exists()
     assert (recipe.parent / "README.md").is_file()
+    assert recipe.name in (recipe.parent / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("setting", ["micro", "qwen3-1.7b-4k", "qwen3-4b-4k", "qwen3-4b-8k", "r1-qwen3-8b-16k"])
+def test_recipes_of_one_setting_differ_in_the_algorithm_alone(setting: str) -> None:
+    configs = {
+        name: load_config(TrainConfig, [ROOT / "recipes" / name / f"{setting}.toml"]).model_dump()
+        for name in ("grpo", "dapo", "dr-grpo", "mask-all", "microcoder-grpo")
+    }
+    algorithms = {name: json.dumps(config.pop("algorithm"), sort_keys=True) for name, config in configs.items()}
+    assert len(set(algorithms.values())) == 5
+    assert all(config == configs["grpo"] for config in configs.values())
+
+
+@pytest.mark.parametrize("processes", ["2", "3"])
+def test_a_launch_that_cannot_share_a_step_is_refused_with_a_way_out(
+    processes: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", processes)
+    words = ["train", "-c", str(ROOT / "recipes/qwen3-4b/config.toml"), "--dry-run"]
+    if processes == "2":
+        main(words)
+        assert "32 an update on each of 2 processes" in capsys.readouterr().out
+    else:
+        with pytest.raises(SystemExit, match="2"):
+            main(words)
+        assert "train_batch_size=64 cannot be shared by 3 processes; try 63" in capsys.readouterr().err
 
 
 def test_the_qwen3_recipe_is_the_published_one() -> None:
@@ -58,7 +89,7 @@ def test_a_dry_run_for_people_names_flags_and_what_is_missing() -> None:
     assert done.returncode == 0, done.stderr
     for line in ("algorithm.masking.rho = 0.3", "num_steps = 7", "not here yet, needed at the start: data/train.jsonl"):
         assert line in done.stdout
-    assert "64 problems x 8 samples = 512 rollouts" in done.stdout
+    assert "a step           64      512    4,194,304" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -85,3 +116,8 @@ def test_overrides_are_flag_and_value_or_joined() -> None:
     assert parse_overrides(("--a.b", "1", "--c-d=x=y")) == {"a.b": "1", "c_d": "x=y"}
     with pytest.raises(ConfigError, match="--a has no value"):
         parse_overrides(("--a",))
+
+
+def test_recipes_of_one_folder_have_folders_of_their_own() -> None:
+    assert default_run_directory([Path("recipes/micro/config.toml")]) == Path("runs/micro")
+    assert default_run_directory([Path("recipes/grpo/micro.toml")]) == Path("runs/grpo-micro")

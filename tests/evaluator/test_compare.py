@@ -290,3 +290,10 @@ def test_unordered_means_equal_as_often(output: list[int], expected: list[int]) 
 )
 def test_huge_outputs_are_refused_in_time(output: str, expected: str) -> None:
     assert not compare_output(output, expected, DEFAULT).accepted
+
+
+def test_output_far_longer_than_expected_is_wrong_unread() -> None:
+    assert compare_output("3" + " " * 10**6, "3").accepted
+    refused = compare_output("3" + " " * 2 * 10**6, "3")
+    assert (refused.accepted, refused.detail) == (False, "the output is 2000001 characters long, the expected one 1")
+    assert compare_output("1\n" * 10**6, "1 " * 10**6).accepted

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from microcoder.evaluator import Judge
-from microcoder.types import Outcome, Program
+from microcoder.types import Outcome
 
+from .as_user import USERS, run_python  # pyrefly: ignore[missing-import]
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
-from .hostile_programs import HUNT_FOR_EXPECTED, PROGRAMS  # pyrefly: ignore[missing-import]
-
-CANARY = Program(
-    "import sys, os, math, random\n"
-    "a, b = map(int, input().split())\n"
-    "print(a + b, int(math.sqrt(49)), sys.getrecursionlimit(), os.listdir('/tmp'), sys.stdin.read() == '',\n"
-    "      sys.get_int_max_str_digits(), random.random(), 'microcoder' in sys.modules)\n"
-)
-CANARY_OUTPUT = "3 7 1000 [] True 4300 0.8444218515250481 False\n"
+from .hostile_programs import HUNT_FOR_EXPECTED  # pyrefly: ignore[missing-import]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_contains_and_survives(judge_one: Judge, name: str) -> None:
-    allowed, code = PROGRAMS[name]
-    seconds = 0.3 if Outcome.TIME_LIMIT in allowed else 10.0  # a busy machine may take seconds to touch 128 MiB
-    hostile = make_problem(("1 2\n", "contained\n"), id="hostile", time_limit_seconds=seconds)
-    canary = make_problem(("1 2\n", CANARY_OUTPUT), id="canary")
-    verdict, after = judge_one.judge([Program(code), CANARY], [hostile, canary])
-    assert verdict.outcome in allowed, verdict.detail
-    assert after.is_accepted, after.detail
+@pytest.mark.parametrize("user", USERS)
+def test_hostile_programs_are_contained(user: str) -> None:
+    result = run_python(["-m", "evaluator.safety_suites", "hostile"], user)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["level"] in ("full", "degraded")
+    assert report["complaints"] == {}
+    assert report["left"] == []
 
 
 def test_expected_output_is_nowhere_in_the_sandbox(judge_one: Judge) -> None:

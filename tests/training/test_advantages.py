@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.training.advantages import has_signal, normalise_group
+from microcoder.training.advantages import Advantage, centre_group, has_signal, normalise_group
 
 rewards = st.lists(st.sampled_from([0.0, 1.0, None]), min_size=1, max_size=16)
+shaped_rewards = st.lists(st.one_of(st.none(), st.floats(-1, 1).map(lambda r: round(r, 3))), min_size=1, max_size=16)
 
 
 def test_one_right_answer_of_four_gets_all_the_credit() -> None:
@@ -40,3 +43,28 @@ def test_advantages_sum_to_zero_and_keep_the_order(group: list[float | None]) ->
 @given(st.lists(st.sampled_from([1.0, None]), min_size=1, max_size=8))
 def test_equal_rewards_carry_no_signal(group: list[float | None]) -> None:
     assert normalise_group(group) == [0.0] * len(group)
+
+
+@given(shaped_rewards)
+def test_both_equal_the_equations_in_float64(group: list[float | None]) -> None:
+    scored = np.array([reward for reward in group if reward is not None], dtype=np.float64)
+    if len(set(scored.tolist())) < 2:
+        assert normalise_group(group) == centre_group(group) == [0.0] * len(group)
+        return
+    mean = scored.sum() / scored.size
+    std = math.sqrt(((scored - mean) ** 2).sum() / (scored.size - 1))
+    for reward, grpo, dr_grpo in zip(group, normalise_group(group), centre_group(group), strict=True):
+        expected = 0.0 if reward is None else reward - mean
+        assert dr_grpo == pytest.approx(expected, abs=1e-6)
+        assert grpo == pytest.approx(expected / (std + 1e-6), abs=1e-6)
+
+
+@pytest.mark.parametrize("advantage", [normalise_group, centre_group])
+def test_one_unscored_member_changes_nobody_elses_advantage(advantage: Advantage) -> None:
+    assert advantage([1.0, None, 0.0, 0.0]) == [*advantage([1.0, 0.0, 0.0])[:1], 0.0, *advantage([1.0, 0.0, 0.0])[1:]]
+
+
+def test_dr_grpo_weighs_no_group_by_its_spread() -> None:
+    even, rare = centre_group([1.0, 0.0]), centre_group([1.0, 0.0, 0.0, 0.0])
+    assert even == [0.5, -0.5]
+    assert rare == [0.75, -0.25, -0.25, -0.25]

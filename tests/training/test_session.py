@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import keyed_sampling
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import TrainerCallback
 
 from microcoder.config import load_config
 from microcoder.dataset import write_problems
@@ -25,9 +26,13 @@ from microcoder.insights.report import write_report
 from microcoder.micro import generate_problems
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.config import TrainConfig
+from microcoder.training.engines.trl import engine
 from microcoder.training.observer import Silent
-from microcoder.training.session import run_training
+from microcoder.training.probe import read_probe
+from microcoder.training.session import run_probe, run_training
+from microcoder.training.temperature import step_temperature
 
+ROOT = Path(__file__).parents[2]
 NUM_STEPS = 4
 RECIPE = {
     "prompt_style": "bare",
@@ -171,6 +176,90 @@ def test_damage_of_every_kind_a_kill_can_do_is_undone(
     assert_same_run(run, finished)
 
 
+ADAPTIVE = {
+    "rollout.temperature": '{kind = "diversity", grid = [0.6, 0.9], num_problems = 3, converged_diversity = 0.3}',
+    "rollout.diversity_watch": "{window_steps = 4, min_drop = 1e-9, answers = [1.1]}",
+    "rollout.max_response_tokens": "20",
+    "rollout.length_stages": "[{from_step = 3, max_response_tokens = 28}]",
+    "algorithm.length_penalty": '{kind = "soft", window_tokens = 8}',
+    "algorithm.group_filtering": '{kind = "dynamic", max_rounds = 2}',
+    "num_steps": "6",
+}
+
+
+def adaptive(checkpoint: Path) -> dict[str, str]:
+    kept = {key: value for key, value in recipe(checkpoint).items() if not key.startswith("rollout.temperature")}
+    return {**kept, **ADAPTIVE}
+
+
+def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """Probe, length stages, filtering, penalty and answers to a decline: all are functions of what is recorded."""
+    config = load_config(TrainConfig, overrides=adaptive(tiny_checkpoint))
+    whole, cut = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "cut")
+    probe = run_probe(config, run_directory=whole.root, observer=Silent())
+    assert not whole.metrics.exists()
+    assert [point.temperature for point in probe.points] == [0.6, 0.9]
+    assert probe.choice.temperature in (0.6, 0.9)
+    run_training(config, run_directory=whole.root, observer=Silent())
+    rows = whole.read_metrics()
+    assert [row["max_response_tokens"] for row in rows] == [20, 20, 28, 28, 28, 28]
+    diversities = [row["diversity"] for row in rows]
+    assert [row["temperature"] for row in rows] == [
+        step_temperature(
+            config.rollout.temperature,
+            config.rollout.diversity_watch,
+            step=step,
+            diversities=diversities,
+            chosen=probe.choice.temperature,
+        )
+        for step in range(1, 7)
+    ]
+    assert max(row["filtered_groups"] for row in rows) > 0
+    assert any(row["length_penalty"] < 0 for row in rollout_rows(whole.rollouts))
+    shutil.copytree(whole.root, cut.root)
+    cut.summary.unlink()
+    shutil.rmtree(cut.checkpoint(6))
+    run_training(config, run_directory=cut.root, observer=Silent())
+    assert_same_run(cut, whole)
+    # Without `microcoder probe` before it, training makes the same probe itself.
+    alone = RunDirectory(tmp_path / "alone")
+    short = load_config(TrainConfig, overrides={**adaptive(tiny_checkpoint), "num_steps": "1"})
+    run_training(short, run_directory=alone.root, observer=Silent())
+    assert read_probe(alone) == probe
+    assert without_times(alone.read_metrics()[0]) == without_times(rows[0])
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "dapo", "dr-grpo", "mask-all", "microcoder-grpo"])
+def test_every_recipe_takes_a_step(tiny_checkpoint: Path, tmp_path: Path, algorithm: str) -> None:
+    changes = {
+        **{key: value for key, value in RECIPE.items() if key.split(".")[0] in ("model", "problems", "batch")},
+        "model.path": str(tiny_checkpoint),
+        "num_steps": "1",
+        "rollout.num_samples": "4",
+        "rollout.max_response_tokens": "28",
+        "rollout.temperature.value": "0.8",
+        "evaluation.samples_per_problem": "1",
+        "evaluator.workers": "1",
+    }
+    config = load_config(TrainConfig, [ROOT / "recipes" / algorithm / "micro.toml"], changes)
+    seen: list[int] = []
+
+    class Counting(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            seen.append(state.global_step)
+
+    run = RunDirectory(tmp_path)
+    run_training(config, run_directory=run.root, observer=Silent(), callbacks=[Counting()])
+    assert seen == [1, 2]
+    rows = rollout_rows(run.rollouts)
+    reasons = {row["masked_why"] for row in rows}
+    if algorithm == "mask-all":
+        assert all((row["masked_why"] == "truncated") == row["is_truncated"] for row in rows)
+    elif algorithm != "microcoder-grpo":
+        assert reasons == {""}
+    assert ("kl" in run.read_metrics()[0]["optimizer"]) == (algorithm == "grpo")
+
+
 def test_a_finished_run_is_left_alone(finished: RunDirectory, tiny_checkpoint: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in finished.root.rglob("*")}
     assert train(tiny_checkpoint, finished.root) == finished.read_summary()
@@ -232,21 +321,39 @@ def test_a_run_in_progress_is_left_alone(finished: RunDirectory, tiny_checkpoint
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    """Each samples and scores its own problems; one writes all rows, and both hold the same weights."""
-    run = RunDirectory(tmp_path / "run")
+def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights."""
+    changes = {
+        "num_steps": "2",
+        "batch.ppo_mini_batch_size": "8",  # one update a step: which rollouts share an update is TRL's shuffle
+        "rollout.temperature.stages": "[{from_step = 1, value = 0.7}, {from_step = 2, value = 0.8}]",
+        "problems.num_heldout": "7",  # does not divide by two
+        "evaluation.samples_per_problem": "1",
+    }
+    words = [f"{key}={value}" for key, value in recipe(tiny_checkpoint, **changes).items()]
+    one, two = RunDirectory(tmp_path / "one"), RunDirectory(tmp_path / "two")
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
-    # Seven held-out problems do not divide by two.
-    process = start_cli(tiny_checkpoint, tmp_path, run.root, launch=launch, **{"problems.num_heldout": "7"})
-    assert process.wait(timeout=200) == 0
-    assert run.read_manifest()["machine"]["num_processes"] == 2
-    rows = rollout_rows(run.rollouts)
-    assert [sum(row["step"] == step for row in rows) for step in range(1, NUM_STEPS + 1)] == [32] * NUM_STEPS
-    assert all(len({row["problem_id"] for row in rows if row["step"] == step}) == 8 for step in (1, 2))
-    assert [row["step"] for row in run.read_metrics()] == [1, 2, 3, 4]
-    evaluations = run.read_evaluations()
-    assert [len(row["solved"]) for row in evaluations] == [7, 7, 7]
-    assert run.is_finished
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, *launch, keyed_sampling.__file__, str(two.root), *words], env=environment
+    )
+    monkeypatch.setattr(engine, "MicroCoderTrainer", keyed_sampling.KeyedSampling)
+    train(tiny_checkpoint, one.root, **changes)
+    assert process.wait(timeout=250) == 0
+    assert two.read_manifest()["machine"]["num_processes"] == 2
+
+    def decisions(run: RunDirectory) -> list[tuple[Any, ...]]:
+        keys = ("step", "problem_id", "sample_index", "completion", "reward", "advantage", "masked_why", "temperature")
+        return sorted(tuple(row[key] for key in keys) for row in rollout_rows(run.rollouts))
+
+    assert decisions(two) == decisions(one)
+    assert len(decisions(two)) == 2 * 32
+    assert any(row["masked_why"] for row in rollout_rows(two.rollouts)), "nothing was masked"
+    assert [len(row["solved"]) for row in two.read_evaluations()] == [7, 7]
+    start, ours, theirs = (load_file(f / "model.safetensors") for f in (tiny_checkpoint, two.model, one.model))
+    assert any(not torch.equal(start[name], ours[name]) for name in start), "nothing was learnt"
+    for name, weight in theirs.items():
+        torch.testing.assert_close(ours[name], weight, atol=1e-5, rtol=0)
 
 
 def test_a_folder_that_is_no_run_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
@@ -305,13 +412,11 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def start_cli(
-    checkpoint: Path, folder: Path, run: Path, *, launch: Sequence[str] = (), **changes: str
-) -> subprocess.Popen[bytes]:
+def start_cli(checkpoint: Path, folder: Path, run: Path, **changes: str) -> subprocess.Popen[bytes]:
     config = folder / "recipe.toml"
     config.write_text("")
     flags = [word for key, value in recipe(checkpoint, **changes).items() for word in (f"--{key}", value)]
-    command = [sys.executable, *launch, "-m", "microcoder", "train", "-c", str(config), "--run-dir", str(run), *flags]
+    command = [sys.executable, "-m", "microcoder", "train", "-c", str(config), "--run-dir", str(run), *flags]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

@@ -13,12 +13,14 @@ from trl import GRPOTrainer
 from microcoder.config import load_config
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
+from microcoder.training.batching import cut_batches
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.trl.arguments import build_arguments, cut_batches
+from microcoder.training.engines.trl.arguments import build_arguments
 from microcoder.training.engines.trl.engine import build_adapter, load_policy
 from microcoder.training.engines.trl.sampling import set_sampling
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
+from microcoder.training.filtering import is_mixed
 from microcoder.training.observer import Silent
 from microcoder.training.session import load_tasks
 
@@ -93,7 +95,18 @@ def reference_logps(model: Any, ids: torch.Tensor, mask: torch.Tensor, temperatu
     return torch.log_softmax(logits, -1).gather(-1, ids[:, 1:, None])[..., 0]
 
 
-@pytest.mark.parametrize("changes", [{}, {"model.lora.rank": "4"}, {"algorithm.kl_coefficient": "0.1"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"model.lora.rank": "4"},
+        {"algorithm.kl_coefficient": "0.1"},
+        {"model.compute_dtype": "bfloat16"},
+        {"model.compute_dtype": "bfloat16", "model.dtype": "bfloat16", "algorithm.kl_coefficient": "0.1"},
+        {"model.compute_dtype": "bfloat16", "model.lora.rank": "4"},
+    ],
+    ids=["float32", "lora", "kl", "bf16", "bf16 weights, kl", "bf16, lora"],
+)
 def test_logps_follow_the_sampling_temperature(
     tiny_checkpoint: Path,
     tmp_path: Path,
@@ -105,8 +118,19 @@ def test_logps_follow_the_sampling_temperature(
     ids = torch.cat([rollout_batch["prompt_ids"], rollout_batch["completion_ids"]], 1)
     mask = torch.cat([rollout_batch["prompt_mask"], rollout_batch["completion_mask"]], 1)
     used = rollout_batch["completion_mask"].bool()
-    models = [model for model in (trainer.model, trainer.ref_model) if isinstance(model, torch.nn.Module)]
-    for temperature in (0.6, 1.7):
+    if "model.compute_dtype" in changes:
+        # Another shape rounds otherwise in bfloat16; without padding to trim, the shapes are the same.
+        mask, used = torch.ones_like(mask), torch.ones_like(used)
+    for name, weight in trainer.model.named_parameters():  # type: ignore[union-attr]
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=0.02)  # zero at first: the adapter would do nothing
+    models = [
+        # As training wraps it: with autocast where the recipe computes in bfloat16.
+        trainer.accelerator.prepare_model(model) if model is trainer.model else model
+        for model in (trainer.model, trainer.ref_model)
+        if isinstance(model, torch.nn.Module)
+    ]
+    for temperature in (0.6, 1.7, 1.0):
         set_sampling(trainer, temperature=temperature, max_response_tokens=40)
         for model in models:
             model.eval()
@@ -184,3 +208,28 @@ def test_a_step_uses_the_advantages_that_were_decided(tiny_checkpoint: Path, tmp
     assert [sample.rollout.problem_id for sample in scored] == [row["problem_id"] for row in rows]
     assert output["completion_mask"].sum(1).tolist() == [len(sample.rollout.token_ids) for sample in scored]
     assert output["old_per_token_logps"].shape == output["completion_ids"].shape
+
+
+def test_flat_groups_give_way_to_others(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
+    changes = {"algorithm.group_filtering.kind": "dynamic", "batch.train_batch_size": "4", "problems.tiers": '["easy"]'}
+    trainer = build_trainer(tiny_checkpoint, tmp_path, judge, **changes)
+    model = trainer.model
+    assert model is not None
+    model.train()
+    rows = [trainer.train_dataset[index] for index in range(4) for _ in range(4)]  # type: ignore[index]
+    torch.manual_seed(0)
+    output = trainer._generate_and_score_completions(rows)
+    groups, left_out = trainer._scored_P_G, trainer._filtered_P_G
+    scored = [sample for group in groups for sample in group]
+    assert len(groups) == 4
+    assert left_out, "no group was flat: the test shows nothing"
+    assert not any(is_mixed(group) for group in left_out[: sum(map(is_mixed, groups))])
+    asked = [group[0].rollout.problem_id for group in (*groups, *left_out)]
+    assert len(set(asked)) == len(asked)
+    assert output["advantages"].tolist() == pytest.approx([sample.advantage for sample in scored])
+    assert output["completion_mask"].sum(1).tolist() == [len(sample.rollout.token_ids) for sample in scored]
+    ids = [
+        tuple(row[mask.bool()].tolist())
+        for row, mask in zip(output["completion_ids"], output["completion_mask"], strict=True)
+    ]
+    assert ids == [sample.rollout.token_ids for sample in scored]

@@ -8,14 +8,18 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
-from microcoder.cli import doctor, judge, report, serve, train
+from microcoder.cli import doctor, judge, probe, report, serve, study, train
+from microcoder.cli import eval as evaluation
 from microcoder.errors import MicroCoderError
 
 app = App(name="microcoder", help="Reinforcement learning of coding models.", version=microcoder.__version__)
 app.command(judge.judge)
 app.command(train.train)
+app.command(probe.probe)
 app.command(report.report)
 app.command(doctor.doctor)
+app.command(evaluation.app)
+app.command(study.study)
 app.command(serve.serve)
 
 USER_ERROR = 2

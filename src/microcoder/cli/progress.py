@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -14,6 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from microcoder.metrics import EvaluationMetrics, StepMetrics
+
+if TYPE_CHECKING:
+    from microcoder.training.probe import Probe
 
 _NUM_RECENT = 10
 """Steps that the time left is estimated from."""
@@ -26,7 +32,8 @@ class Progress:
     characters. A display that can no longer be written to (its reader has gone) falls silent: it never stops a run.
     """
 
-    def __init__(self, *, console: Console | None = None) -> None:
+    def __init__(self, *, console: Console | None = None, run_directory: Path | None = None) -> None:
+        self._run_directory = run_directory
         self._console = console or Console(stderr=True)
         self._is_live = self._console.is_terminal and not self._console.is_dumb_terminal
         self._is_muted = False
@@ -71,9 +78,20 @@ class Progress:
         self._evaluations.append(metrics)
         self._write(_evaluation_line(metrics))
 
+    def probe(self, probe: Probe) -> None:
+        """Show what temperature was chosen for the run, and why; draw it beside the record."""
+        if self._run_directory is None:
+            return
+        for reason in probe.choice.reasons:
+            self._write(reason)
+        self._write(f"training at temperature {probe.choice.temperature:g}")
+        from microcoder.insights.probe import write_probe_figure
+
+        write_probe_figure(self._run_directory)
+
     def note(self, text: str) -> None:
-        """Show one line that stays."""
-        self._write(_plain(text))
+        """Show one line that stays; the columns of a table keep their places."""
+        self._write(_printable(text).rstrip())
 
     def _write(self, line: str) -> None:
         if self._is_muted:
@@ -164,4 +182,9 @@ def _duration(seconds: float) -> str:
 
 def _plain(text: str) -> str:
     """One line without control characters, whatever a model or a file put into it."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return " ".join(_printable(text).split())
+
+
+def _printable(text: str) -> str:
+    """The same, but for the spaces of a table."""
+    return re.sub(" *\0[\0 ]*", " ", "".join(c if c.isprintable() else "\0" for c in text))

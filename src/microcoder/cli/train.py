@@ -6,6 +6,7 @@ import importlib.util
 import json as json_module
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from cyclopts import Parameter
 
 from microcoder.config import flatten, load_config
 from microcoder.errors import ConfigError
+from microcoder.training.batching import describe_batches
 from microcoder.training.config import ProblemFiles, TrainConfig
 from microcoder.training.estimate import Estimate, estimate_run
 
@@ -33,21 +35,18 @@ def train(
     config
         Recipe (TOML). Give it again to lay another over the first.
     run_dir
-        Where the run is written; by default runs/<name of the recipe's folder>.
+        Where the run is written; by default runs/<folder of the recipe>-<name of the recipe>.
     dry_run
         Print the resolved config and what the run will take, and stop.
     json
         Print one JSON object instead of text.
     """
-    resolved = load_config(TrainConfig, config, parse_overrides(overrides))
-    target = run_dir or Path("runs") / (config[-1].parent.name if config[-1].stem == "config" else config[-1].stem)
+    resolved = load_recipe(config, overrides)
+    target = run_dir or default_run_directory(config)
     if dry_run:
         _print_dry_run(resolved, target, as_json=json)
         return
-    if importlib.util.find_spec("trl") is None:
-        raise ConfigError(
-            "training needs torch and TRL, which are not installed; type: pip install 'microcoder[train]'"
-        )
+    require_training()
     # Both pull in torch, which the rest of the command line does without.
     from microcoder.cli.progress import Progress
     from microcoder.insights.report import write_report
@@ -59,7 +58,7 @@ def train(
         # Under `accelerate launch` one process speaks for all.
         run_training(resolved, run_directory=target, observer=Silent(), command=command)
         return
-    with Progress() as progress:
+    with Progress(run_directory=target) as progress:
         summary = run_training(resolved, run_directory=target, observer=progress, command=command)
         report = write_report(target)
     if json:
@@ -69,6 +68,30 @@ def train(
             f"held-out accuracy {summary['accuracy_before']:.1%} -> {summary['accuracy_after']:.1%} "
             f"({summary['num_problems']} problems x {summary['samples_per_problem']} samples), "
             f"{summary['num_steps']} steps in {summary['wall_seconds']:.0f} s; report: {report}"
+        )
+
+
+def load_recipe(config: Sequence[Path], overrides: tuple[str, ...]) -> TrainConfig:
+    """Return the recipe that the files and flags give."""
+    return load_config(TrainConfig, config, parse_overrides(overrides))
+
+
+def default_run_directory(config: Sequence[Path]) -> Path:
+    """Return runs/<folder> for a recipe named config.toml, runs/<folder>-<name> for any other."""
+    recipe = config[-1].absolute()
+    folder = recipe.parent.name
+    return Path("runs") / (folder if recipe.stem == "config" else f"{folder}-{recipe.stem}")
+
+
+def require_training() -> None:
+    """Refuse to go on where torch and TRL are missing.
+
+    Raises:
+        ConfigError: they are; what to install.
+    """
+    if importlib.util.find_spec("trl") is None:
+        raise ConfigError(
+            "training needs torch and TRL, which are not installed; type: pip install 'microcoder[train]'"
         )
 
 
@@ -114,11 +137,8 @@ def _print_dry_run(config: TrainConfig, target: Path, *, as_json: bool) -> None:
 
 
 def _describe(config: TrainConfig, estimate: Estimate) -> list[str]:
-    batch, rollout = config.batch, config.rollout
     lines = [
-        f"a step: {batch.train_batch_size} problems x {rollout.num_samples} samples = "
-        f"{estimate.rollouts_per_step} rollouts of at most {rollout.max_response_tokens} tokens, "
-        f"{batch.train_batch_size // batch.ppo_mini_batch_size} updates of {batch.ppo_mini_batch_size} problems",
+        *describe_batches(config, num_processes=int(os.environ.get("WORLD_SIZE", "1"))),
         f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
         f"at most {estimate.max_tokens:,} tokens",
         f"judging: about {estimate.judge_core_hours:.1f} core-hours",

@@ -40,6 +40,8 @@ _DEFAULT = Checker()
 DEFAULT_TOLERANCE = 1e-6
 _MAX_DETAIL = 200
 _MAX_QUOTED = 60
+_ALWAYS_READ, _MOST_TIMES_LONGER = 1 << 20, 64
+"""Characters: an output beyond both is wrong unread. Reading 16 MiB of it takes the judge seconds and a gigabyte."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
@@ -70,6 +72,8 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
     Raises:
         ValueError: the checker is a program, which only a sandbox can run.
     """
+    if len(output) > _ALWAYS_READ + _MOST_TIMES_LONGER * len(expected):
+        return Comparison(False, "", f"the output is {len(output)} characters long, the expected one {len(expected)}")
     match checker.type:
         case "default":
             return _compare_by_default(output, expected)

@@ -24,6 +24,8 @@ class PreparedTest:
     stdin: bytes
     expected: object
     """Text, or for a function-call problem the decoded JSON value."""
+    expected_bytes: int
+    """How long that is as text."""
 
 
 def limits_for(cpu_seconds: float, memory_mib: int, output_mib: int) -> Limits:
@@ -52,17 +54,19 @@ class PreparedProblem:
         check_problem(problem)
         self.problem = problem
         self.tests = [self._prepare(number) for number in range(1, len(problem.tests) + 1)]
-        longest = max(len(test.output.encode("utf-8", "surrogatepass")) for test in problem.tests)
+        longest = max(test.expected_bytes for test in self.tests)
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
         self.limits = limits_for(problem.time_limit_seconds * time_scale, problem.memory_limit_mib, output_mib)
 
     def _prepare(self, number: int) -> PreparedTest:
         test = self.problem.tests[number - 1]
         stdin = test.input.encode("utf-8", "surrogatepass")
+        expected_bytes = len(test.output.encode("utf-8", "surrogatepass"))
         if self.problem.fn_name is None:
-            return PreparedTest(stdin, test.output)
+            return PreparedTest(stdin, test.output, expected_bytes)
         values.read_arguments(test.input, problem_id=self.problem.id, test=number)
-        return PreparedTest(stdin, values.read_expected(test.output, problem_id=self.problem.id, test=number))
+        expected = values.read_expected(test.output, problem_id=self.problem.id, test=number)
+        return PreparedTest(stdin, expected, expected_bytes)
 
     def is_close(self, run: Run) -> bool:
         """Whether a test ended by itself, a little beyond its CPU limit: a busy machine may have decided that."""
@@ -79,7 +83,8 @@ class PreparedProblem:
             return verdicts.failed(run, failure)
         if self.problem.fn_name is None:
             return verdicts.judge_output(run, str(test.expected), self.problem.checker)
-        return verdicts.judge_value(run, test.expected, self.problem.checker)
+        checker = self.problem.checker
+        return verdicts.judge_value(run, test.expected, checker, expected_bytes=test.expected_bytes)
 
     def _out_of_memory(self) -> str:
         return find_language(self.problem.language).out_of_memory

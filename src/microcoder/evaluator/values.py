@@ -20,6 +20,8 @@ TOLERANCE = 1e-5
 """LeetCode's: absolute or relative, only where the expected number is real."""
 
 _MAX_SHOWN = 80
+_MAX_DEPTH = 256
+"""Beyond what the sandbox encodes, and far from Python's limit on recursion: whatever walks a value may recurse."""
 _DIGITS_PYTHON_READS = 4300
 
 
@@ -52,9 +54,11 @@ def decode_value(wire: bytes) -> object:
         raise MalformedWire(f"{type(error).__name__} in the returned value") from None
 
 
-def _plain(wire: Any) -> object:
+def _plain(wire: Any, depth: int = 0) -> object:
+    if depth > _MAX_DEPTH:
+        raise ValueError("nested too deeply")
     if isinstance(wire, list):
-        return [_plain(item) for item in wire]
+        return [_plain(item, depth + 1) for item in wire]
     if not isinstance(wire, dict):
         return wire
     ((tag, body),) = wire.items()
@@ -64,11 +68,11 @@ def _plain(wire: Any) -> object:
         case "float":
             return float.fromhex(body)
         case "tuple":
-            return tuple(_plain(item) for item in body)
+            return tuple(_plain(item, depth + 1) for item in body)
         case "set":
-            return {"set": [_plain(item) for item in body]}
+            return {"set": [_plain(item, depth + 1) for item in body]}
         case "dict":
-            return Pairs([(_plain(key), _plain(item)) for key, item in body])
+            return Pairs([(_plain(key, depth + 1), _plain(item, depth + 1)) for key, item in body])
     raise KeyError(tag)
 
 
@@ -199,11 +203,10 @@ def _unordered_difference(value: object, expected: list[Any]) -> str:
 def _key(value: object) -> str:
     """Return a text that equal values share."""
     if isinstance(value, Pairs):
-        return (
-            "{" + ",".join(sorted(f"{key if isinstance(key, str) else show(key)}:{_key(v)}" for key, v in value)) + "}"
-        )
+        names = [(key if isinstance(key, str) else show(key), item) for key, item in value]
+        return "{" + ",".join(sorted(f"{name!r}:{_key(item)}" for name, item in names)) + "}"
     if isinstance(value, dict):
-        return "{" + ",".join(sorted(f"{key}:{_key(item)}" for key, item in value.items())) + "}"
+        return "{" + ",".join(sorted(f"{name!r}:{_key(item)}" for name, item in value.items())) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(map(_key, value)) + "]"
     if isinstance(value, float) and value.is_integer():

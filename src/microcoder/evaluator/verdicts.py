@@ -28,6 +28,9 @@ _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 _NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
 _NEARLY_ALL = 0.9
 _MAX_DETAIL = 200
+_ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 18, 64
+"""A returned value beyond both is wrong unread: rebuilding 16 MiB of empty lists takes the judge ten seconds. The
+wire writes what JSON writes, with at most 30 bytes more for a number and 12 for a container or a character."""
 
 
 def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
@@ -35,10 +38,13 @@ def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
     return compared(run, compare_output(run.stdout.decode("utf-8", "surrogateescape"), expected, checker))
 
 
-def judge_value(run: Run, expected: object, checker: Checker) -> TestResult:
-    """Judge what a function-call program that ended well returned."""
+def judge_value(run: Run, expected: object, checker: Checker, *, expected_bytes: int) -> TestResult:
+    """Judge what a function-call program that ended well returned; the expected value is that long as JSON."""
     if not run.wire:
         return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
+    if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * expected_bytes:
+        detail = f"the returned value takes {len(run.wire)} bytes, the expected one {expected_bytes}"
+        return _result(run, Outcome.WRONG_ANSWER, detail)
     try:
         value = decode_value(run.wire)
     except MalformedWire as error:

@@ -78,7 +78,7 @@ class HeldOutPoint:
 
 def draw_accuracy(steps: Sequence[StepMetrics], points: Sequence[HeldOutPoint], tiers: Sequence[str]) -> Chart:
     """Draw training accuracy by tier as faint lines, held-out accuracy as points with intervals."""
-    figure, (axes,) = _new_figure(legend_rows=1 + len(tiers) // _MAX_LEGEND_COLUMNS)
+    figure, (axes,) = new_figure(legend_rows=1 + len(tiers) // _MAX_LEGEND_COLUMNS)
     last = max([s.step for s in steps] + [p.step for p in points], default=1)
     styles = dict(zip(tiers, itertools.cycle(_TIER_STYLES), strict=False)) if tiers != ["untiered"] else {}
     for index, (tier, (colour, marker)) in enumerate(styles.items()):
@@ -90,7 +90,7 @@ def draw_accuracy(steps: Sequence[StepMetrics], points: Sequence[HeldOutPoint], 
     axes.set_ylim(-0.03, 1.03)
     _finish(axes, ylabel="accuracy", is_share=True)
     ends = f"from {overall[0][1].value:.3f} to {overall[-1][1].value:.3f}" if overall else "not evaluated yet"
-    return _render(
+    return render(
         figure,
         "accuracy",
         "Accuracy by tier",
@@ -100,7 +100,7 @@ def draw_accuracy(steps: Sequence[StepMetrics], points: Sequence[HeldOutPoint], 
 
 def draw_length(steps: Sequence[StepMetrics], evaluations: Sequence[EvaluationMetrics]) -> Chart:
     """Draw mean response length under its limit, and the truncated share below."""
-    figure, (top, bottom) = _new_figure(2)
+    figure, (top, bottom) = new_figure(2)
     _line(top, steps, [s.length_mean for s in steps], BLUE, label="training mean")
     _line(top, steps, [s.max_response_tokens for s in steps], BLACK, label="limit", style="--", width=1.0, marker="")
     _points(top, evaluations, [e.length_mean for e in evaluations], BLUE, label="held-out mean")
@@ -110,7 +110,7 @@ def draw_length(steps: Sequence[StepMetrics], evaluations: Sequence[EvaluationMe
     _share_limits(bottom)
     _finish(top, ylabel="tokens", has_steps=False)
     _finish(bottom, ylabel="truncated", is_share=True)
-    return _render(
+    return render(
         figure,
         "length",
         "Response length and truncation",
@@ -121,7 +121,7 @@ def draw_length(steps: Sequence[StepMetrics], evaluations: Sequence[EvaluationMe
 
 def draw_diversity(steps: Sequence[StepMetrics], evaluations: Sequence[EvaluationMetrics]) -> Chart:
     """Draw 4-gram diversity, and the sampling temperature below."""
-    figure, (top, bottom) = _new_figure(2)
+    figure, (top, bottom) = new_figure(2)
     _line(top, steps, [s.diversity for s in steps], GREEN, label="training")
     _points(top, evaluations, [e.diversity for e in evaluations], GREEN, label="held-out")
     top.set_ylim(-0.03, 1.03)
@@ -130,7 +130,7 @@ def draw_diversity(steps: Sequence[StepMetrics], evaluations: Sequence[Evaluatio
     bottom.set_ylim(bottom=0)
     _finish(top, ylabel="diversity", has_steps=False)
     _finish(bottom, ylabel="temperature")
-    return _render(
+    return render(
         figure,
         "diversity",
         "Diversity and temperature",
@@ -141,20 +141,20 @@ def draw_diversity(steps: Sequence[StepMetrics], evaluations: Sequence[Evaluatio
 
 def draw_reward(steps: Sequence[StepMetrics]) -> Chart:
     """Draw the mean reward of each step's scored rollouts."""
-    figure, (axes,) = _new_figure()
+    figure, (axes,) = new_figure()
     rewards = [s.reward_mean for s in steps]
     _line(axes, steps, rewards, BLUE, label="each step", alpha=0.4, width=1.0)
     if len(steps) >= 10:
         width = max(5, len(steps) // 20)
         _line(axes, steps, _smooth(rewards, width), BLUE, label=f"mean of {width} steps", width=2.0, marker="")
-    axes.set_ylim(-0.03, 1.03)
+    axes.set_ylim(min([-0.03, *(r - 0.03 for r in rewards if r is not None)]), 1.03)
     _finish(axes, ylabel="mean reward")
-    return _render(figure, "reward", "Training reward", f"Mean reward of scored rollouts {_ends(rewards)}.")
+    return render(figure, "reward", "Training reward", f"Mean reward of scored rollouts {_ends(rewards)}.")
 
 
 def draw_shares(steps: Sequence[StepMetrics]) -> Chart:
     """Draw the shares of rollouts that carry no signal, by cause, and of problems whose rewards are all equal."""
-    figure, (axes,) = _new_figure()
+    figure, (axes,) = new_figure()
     shares = {
         "masked": ([s.masked_share for s in steps], PURPLE, "-"),
         "no code": ([s.no_code_share for s in steps], ORANGE, "-"),
@@ -166,12 +166,12 @@ def draw_shares(steps: Sequence[StepMetrics]) -> Chart:
     _share_limits(axes)
     _finish(axes, ylabel="share", is_share=True)
     text = "; ".join(f"{label} {_ends(values)}" for label, (values, _, _) in shares.items())
-    return _render(figure, "shares", "Rollouts without signal", f"Shares by cause: {text}.")
+    return render(figure, "shares", "Rollouts without signal", f"Shares by cause: {text}.")
 
 
 def draw_seconds(steps: Sequence[StepMetrics]) -> Chart:
     """Draw wall time by phase as stacked bars; neighbouring steps share a bar (their mean) in a long run."""
-    figure, (axes,) = _new_figure()
+    figure, (axes,) = new_figure()
     size = math.ceil(len(steps) / _MAX_BARS) or 1
     groups = [steps[i : i + size] for i in range(0, len(steps), size)]
     seen = {phase for s in steps for phase in s.seconds if phase != "total"}
@@ -188,10 +188,10 @@ def draw_seconds(steps: Sequence[StepMetrics]) -> Chart:
     _finish(axes, ylabel="seconds a step")
     total = {phase: sum(s.seconds.get(phase, 0.0) for s in steps) for phase in phases}
     text = ", ".join(f"{phase} {seconds:.0f}" for phase, seconds in total.items()) or "none recorded"
-    return _render(figure, "seconds", "Wall time by phase", f"Seconds over all steps: {text}.")
+    return render(figure, "seconds", "Wall time by phase", f"Seconds over all steps: {text}.")
 
 
-def _new_figure(num_panels: int = 1, *, legend_rows: int = 1) -> tuple[Figure, Sequence[Axes]]:
+def new_figure(num_panels: int = 1, *, legend_rows: int = 1) -> tuple[Figure, Sequence[Axes]]:
     """Return empty panels; fixed margins, since measuring text for a tight fit doubles the drawing time."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -304,7 +304,8 @@ def _share_limits(axes: Axes) -> None:
     axes.set_ylim(bottom=0, top=max(0.1, min(1.03, axes.get_ylim()[1])))
 
 
-def _render(figure: Figure, name: str, title: str, description: str) -> Chart:
+def render(figure: Figure, name: str, title: str, description: str) -> Chart:
+    """Return a figure as a chart: the same figure gives the same bytes."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +44,27 @@ def check_model_folder(path: Path) -> None:
         raise DataError(f"checkpoint folder {path} has no tokenizer (tokenizer.json); save the tokenizer into it")
 
 
-def publish_checkpoint(staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int) -> Path:
-    """Turn a folder the engine has written into the step's checkpoint, and drop the oldest beyond `keep`."""
+def best_step(evaluations: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the trained step of the best held-out accuracy, the earliest of equals; None before any."""
+    trained = [row for row in evaluations if row["step"] > 0]
+    return max(trained, key=lambda row: (row["accuracy"], -row["step"]))["step"] if trained else None
+
+
+def publish_checkpoint(
+    staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int, best: int | None = None
+) -> Path:
+    """Turn a folder the engine has written into the step's checkpoint, and drop the oldest beyond `keep`.
+
+    The checkpoint of step `best` stays in any case.
+    """
     write_json(staged / STATE_FILE, {"step": step, **clock})
     published = run.checkpoint(step)
     if published.exists():
         shutil.rmtree(published)
     staged.replace(published)
     for old in run.checkpoint_steps()[:-keep]:
-        shutil.rmtree(run.checkpoint(old))
+        if old != best:
+            shutil.rmtree(run.checkpoint(old))
     return published
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, model_validator
 
-from microcoder.config import Config, kind_or
+from microcoder.config import Config
 from microcoder.evaluator import StopRule
 from microcoder.micro import DemonstrationNoise
-from microcoder.training.masking import NonIncorrect
+from microcoder.training.algorithm_config import AlgorithmConfig, SoftLengthPenalty
 from microcoder.training.prompts import PromptStyle
+from microcoder.training.sampling_config import RolloutConfig
 
 
 class WarmStartConfig(Config):
@@ -102,49 +103,6 @@ class ProblemFiles(Config):
     heldout: Path
 
 
-class ConstantTemperature(Config):
-    """One temperature for the whole run."""
-
-    kind: Literal["constant"] = "constant"
-    value: float = Field(default=1.2, gt=0, le=4)
-
-
-class TemperatureStage(Config):
-    """A temperature from a step on."""
-
-    from_step: int = Field(ge=1)
-    value: float = Field(gt=0, le=4)
-
-
-class StagedTemperature(Config):
-    """Low first, then high: transitions at given steps (never a continuous ramp: it damages diversity for good)."""
-
-    kind: Literal["staged"]
-    stages: tuple[TemperatureStage, ...] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _stages_ascend_from_one(self) -> StagedTemperature:
-        steps = [stage.from_step for stage in self.stages]
-        if steps[0] != 1 or steps != sorted(set(steps)):
-            raise ValueError(f"stages start at steps {steps}; the first must be 1 and each later than the one before")
-        return self
-
-
-class RolloutConfig(Config):
-    """How responses are sampled."""
-
-    num_samples: int = Field(default=8, ge=2)
-    """Responses per problem: the group, G."""
-    max_response_tokens: int = Field(default=8192, ge=1)
-    """L_max."""
-    temperature: Annotated[
-        Annotated[ConstantTemperature, Tag("constant")] | Annotated[StagedTemperature, Tag("staged")],
-        kind_or("constant"),
-    ] = ConstantTemperature()
-    backend: Literal["transformers", "vllm"] = "transformers"
-    """`vllm` samples in the training processes (GPU only)."""
-
-
 class BatchConfig(Config):
     """Batch sizes, in problems unless the name says otherwise."""
 
@@ -161,49 +119,9 @@ class BatchConfig(Config):
         if step % update:
             raise ValueError(
                 f"ppo_mini_batch_size={update} does not divide train_batch_size={step}; "
-                f"try {_largest_divisor(step, update)}"
+                f"try {largest_divisor(step, update)}"
             )
         return self
-
-
-class NoMasking(Config):
-    """Keep every advantage."""
-
-    kind: Literal["none"]
-
-
-class MaskAll(Config):
-    """Zero the advantage of every truncated rollout (DeepCoder)."""
-
-    kind: Literal["all"]
-
-
-class ConditionalMasking(Config):
-    """Zero the advantage of some truncated rollouts (paper, equation 2)."""
-
-    kind: Literal["conditional"] = "conditional"
-    rho: float = Field(default=0.1, ge=0, le=1)
-    """Share of the eligible truncated rollouts that is masked."""
-    repeat_window_tokens: int = Field(default=128, ge=1)
-    """m: a response whose last m tokens equal the m before is not eligible."""
-    non_incorrect: NonIncorrect = "correct_or_incomplete"
-
-
-class AlgorithmConfig(Config):
-    """MicroCoder-GRPO: group-normalised advantage, conditional truncation masking, high clip, no KL."""
-
-    masking: Annotated[
-        Annotated[ConditionalMasking, Tag("conditional")]
-        | Annotated[MaskAll, Tag("all")]
-        | Annotated[NoMasking, Tag("none")],
-        kind_or("conditional"),
-    ] = ConditionalMasking()
-    clip_low: float = Field(default=0.2, gt=0, lt=1)
-    clip_high: float = Field(default=0.28, gt=0)
-    loss_normalisation: Literal["dapo", "grpo", "dr_grpo"] = "dapo"
-    """What a token's loss is divided by: all tokens of the step, of its response, or a constant (TRL's loss types)."""
-    kl_coefficient: float = Field(default=0.0, ge=0)
-    """beta_0; 0 needs no reference model."""
 
 
 class OptimizerConfig(Config):
@@ -225,7 +143,7 @@ class EvaluationConfig(Config):
     samples_per_problem: int = Field(default=4, ge=1)
     temperature: float = Field(default=1.0, gt=0, le=4)
     max_response_tokens: int | None = Field(default=None, ge=1)
-    """Longer than in training where set (the paper trains at 4K and tests at 8K); None: the same."""
+    """Longer than in training where set (the paper trains at 4K and tests at 8K); None: the run's last limit."""
     batch_rollouts: int = Field(default=256, ge=1)
     """Responses sampled at a time; bounds memory."""
     seed: int = 1_000_003
@@ -247,6 +165,16 @@ class CheckpointConfig(Config):
     every_steps: int = Field(default=10, ge=1)
     keep: int = Field(default=2, ge=1)
     """Latest checkpoints kept."""
+    keep_best: bool = True
+    """Also save and keep the step of the best held-out accuracy: chosen by that accuracy, it flatters it."""
+
+
+class LoggingConfig(Config):
+    """Where metrics go besides the run directory; each needs its package: pip install 'microcoder[wandb]'."""
+
+    to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
+    project: str = "microcoder"
+    """`trackio`, `wandb`: the project that the run is filed under."""
 
 
 class TrainConfig(Config):
@@ -268,6 +196,7 @@ class TrainConfig(Config):
     evaluation: EvaluationConfig = EvaluationConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
+    logging: LoggingConfig = LoggingConfig()
 
     @model_validator(mode="after")
     def _problems_fill_a_step(self) -> TrainConfig:
@@ -286,17 +215,21 @@ class TrainConfig(Config):
             raise ValueError(
                 f"batch.micro_batch_rollouts={micro} does not divide the {rollouts} rollouts of an update "
                 f"(ppo_mini_batch_size {self.batch.ppo_mini_batch_size} x num_samples {self.rollout.num_samples}); "
-                f"try {_largest_divisor(rollouts, micro)}"
+                f"try {largest_divisor(rollouts, micro)}"
             )
         return self
 
-    def temperature_stages(self) -> list[tuple[int, float]]:
-        """Return (first step, temperature) pairs, whatever the schedule's kind."""
-        schedule = self.rollout.temperature
-        if isinstance(schedule, ConstantTemperature):
-            return [(1, schedule.value)]
-        return [(stage.from_step, stage.value) for stage in schedule.stages]
+    @model_validator(mode="after")
+    def _penalty_fits_the_length(self) -> TrainConfig:
+        penalty, tokens = self.algorithm.length_penalty, self.rollout.max_response_tokens
+        if isinstance(penalty, SoftLengthPenalty) and penalty.window_tokens > tokens:
+            raise ValueError(
+                f"algorithm.length_penalty.window_tokens={penalty.window_tokens} is more than "
+                f"rollout.max_response_tokens={tokens}; try {max(1, tokens // 5)}"
+            )
+        return self
 
 
-def _largest_divisor(number: int, at_most: int) -> int:
+def largest_divisor(number: int, at_most: int) -> int:
+    """Return the largest divisor of a number that is no larger than `at_most`."""
     return next(d for d in range(min(number, at_most), 0, -1) if number % d == 0)

@@ -1,6 +1,7 @@
 """What a run will take, before it starts: counts that follow from the config, and estimates with their assumptions.
 
-Upper bounds where a length is free: every response is counted at `max_response_tokens`. FLOPs are 2 per parameter
+Upper bounds where a length is free: every response is counted at the limit of its step, and dynamic filtering at all of
+its rounds. FLOPs are 2 per parameter
 and token forward and 4 backward (attention left out: below a tenth at these lengths); gradient checkpointing adds a
 forward. Memory is per device without sharding.
 """
@@ -13,7 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.config import HuggingFaceModel, MicroModel, TrainConfig
+from microcoder.training.schedules import staged_value
 
 # Parameters of the models the recipes name, from their model cards: no hub needed for an estimate.
 KNOWN_PARAMETERS = {
@@ -68,9 +71,12 @@ def estimate_run(config: TrainConfig, *, device: str) -> Estimate:
     """
     rollouts_per_step = config.batch.train_batch_size * config.rollout.num_samples
     rollouts = rollouts_per_step * config.num_steps
-    tokens_per_step = rollouts_per_step * config.rollout.max_response_tokens
-    tokens = tokens_per_step * config.num_steps
+    limits = config.rollout.length_limits
+    tokens_per_step = rollouts_per_step * limits[-1][1]
+    tokens = rollouts_per_step * sum(staged_value(limits, step=step) for step in range(1, config.num_steps + 1))
     parameters = count_parameters(config)
+    filtering = config.algorithm.group_filtering
+    rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1
     speed, flops = (
         (GPU_TOKENS_PER_SECOND_PER_BILLION, GPU_FLOPS_PER_SECOND)
         if device == "gpu"
@@ -86,9 +92,9 @@ def estimate_run(config: TrainConfig, *, device: str) -> Estimate:
         num_parameters=parameters,
         training_memory_gib=None if parameters is None else _training_bytes(config, parameters) / 2**30,
         device=device,
-        generate_hours=None if parameters is None else tokens * parameters / 1e9 / speed / 3600,
+        generate_hours=None if parameters is None else rounds * tokens * parameters / 1e9 / speed / 3600,
         update_hours=None if parameters is None else tokens * parameters * _flops_per_token(config) / flops / 3600,
-        judge_core_hours=rollouts * ASSUMED_CPU_SECONDS_PER_PROGRAM / 3600,
+        judge_core_hours=rounds * rollouts * ASSUMED_CPU_SECONDS_PER_PROGRAM / 3600,
     )
 
 

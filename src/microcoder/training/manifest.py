@@ -29,7 +29,15 @@ PACKAGES = (
     "numpy",
     "vllm",
 )
-NEUTRAL_KEYS = ("evaluator.workers", "checkpoint.every_steps", "checkpoint.keep", "model.cache")
+NEUTRAL_KEYS = (
+    "evaluator.workers",
+    "checkpoint.every_steps",
+    "checkpoint.keep",
+    "checkpoint.keep_best",
+    "logging.to",
+    "logging.project",
+    "model.cache",
+)
 """Keys that change no result: a run may be resumed under other values."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from microcoder.metrics import EvaluationMetrics, StepMetrics
+from microcoder.training.probe import Probe
 
 
 class Observer(Protocol):
@@ -18,6 +19,9 @@ class Observer(Protocol):
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:
         """An evaluation on held-out problems is done."""
+
+    def probe(self, probe: Probe) -> None:
+        """The untrained model was probed, and a temperature chosen."""
 
     def note(self, text: str) -> None:
         """Something worth a line has happened."""
@@ -33,6 +37,9 @@ class Silent:
         """Ignore."""
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:
+        """Ignore."""
+
+    def probe(self, probe: Probe) -> None:
         """Ignore."""
 
     def note(self, text: str) -> None:

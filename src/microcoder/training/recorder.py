@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from microcoder.errors import EvaluatorFault
 from microcoder.metrics import (
@@ -17,10 +19,21 @@ from microcoder.metrics import (
 )
 from microcoder.runs import RunDirectory, append_row, write_rollouts
 from microcoder.training.advantages import has_signal
+from microcoder.training.alarms import Alarm, find_alarms
 from microcoder.training.diversity import measure_diversity
+from microcoder.training.sampling_config import DiversityWatch
 from microcoder.types import Outcome
 
 Groups = Sequence[Sequence[ScoredRollout]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """What was written about a step."""
+
+    metrics: StepMetrics
+    new_alarms: Sequence[Alarm]
+    """Alarms that did not hold at the step before."""
 
 
 def record_step(
@@ -32,8 +45,26 @@ def record_step(
     max_response_tokens: int,
     optimizer: Mapping[str, float],
     seconds: Mapping[str, float],
-) -> StepMetrics:
-    """Write a step's rollouts and its metrics row; return the row."""
+    filtered_P_G: Groups = (),
+    history: Sequence[Mapping[str, Any]] = (),
+    watch: DiversityWatch | None = None,
+    breaks: Collection[int] = (),
+) -> RecordedStep:
+    """Write a step's rollouts and its metrics row; return the row, and the alarms that are new with it.
+
+    Args:
+        run: where to write.
+        scored_P_G: the rollouts that are trained on, of all processes.
+        step: the training step, from 1.
+        temperature: of sampling.
+        max_response_tokens: the limit of this step.
+        optimizer: means over the step's updates.
+        seconds: wall time by phase.
+        filtered_P_G: groups that dynamic filtering left out; counted, and in no other figure and no file.
+        history: the metrics rows of the steps before.
+        watch: how a decline of diversity is told.
+        breaks: steps at which the temperature schedule jumps.
+    """
     samples = [sample for group in scored_P_G for sample in group]
     rewards = [sample.reward for sample in samples if sample.reward is not None]
     lengths = [len(sample.rollout.token_ids) for sample in samples]
@@ -57,12 +88,18 @@ def record_step(
         masked={reason: masked.count(reason) for reason in sorted(set(masked))},
         optimizer=dict(optimizer),
         seconds=dict(seconds),
+        filtered_groups=len(filtered_P_G),
+        sampled_accuracy=summarise_accuracy([*samples, *(s for group in filtered_P_G for s in group)])[0],
     )
+    diversities = [*(row["diversity"] for row in history), metrics.diversity]
+    alarms = find_alarms(metrics, diversities=diversities, watch=watch or DiversityWatch(), breaks=breaks)
+    metrics = replace(metrics, alarms=[alarm.name for alarm in alarms])
     write_rollouts(
         run.rollout_file(step), [rollout_row(sample, step=step, temperature=temperature) for sample in samples]
     )
     append_row(run.metrics, metrics.as_row())
-    return metrics
+    known = history[-1].get("alarms", ()) if history else ()
+    return RecordedStep(metrics, [alarm for alarm in alarms if alarm.name not in known])
 
 
 def record_evaluation(

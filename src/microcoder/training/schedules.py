@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import TypeVar
+
+ValueT = TypeVar("ValueT", int, float)
 
 
-def staged_value(stages: Sequence[tuple[int, float]], *, step: int) -> float:
+def staged_value(stages: Sequence[tuple[int, ValueT]], *, step: int) -> ValueT:
     """Return the value of the last stage that starts at or before `step`.
 
     Args:

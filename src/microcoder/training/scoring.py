@@ -1,21 +1,45 @@
 """What is decided about a step's rollouts, in the paper's order. Every engine calls this and decides nothing itself.
 
-rollout -> program -> verdict -> reward -> advantage of the group -> truncation mask
+rollout -> program -> verdict -> reward (and length penalty) -> advantage of the group -> truncation mask
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from microcoder.evaluator import Judge
 from microcoder.extract import extract_program
 from microcoder.metrics import ScoredRollout
 from microcoder.rewards import score_verdict, score_verdicts
-from microcoder.training.advantages import normalise_group
-from microcoder.training.config import AlgorithmConfig, ConditionalMasking, MaskAll
+from microcoder.training.advantages import Advantage, centre_group, normalise_group
+from microcoder.training.algorithm_config import AlgorithmConfig, ConditionalMasking, MaskAll, SoftLengthPenalty
 from microcoder.training.masking import Mask, draw_uniform, mask_all, mask_conditional, mask_none
+from microcoder.training.overlong import penalise_length
 from microcoder.types import Problem, Program, Rollout, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The decisions of an algorithm, as the functions that make them."""
+
+    advantage: Advantage
+    mask: Mask
+    penalise: Callable[[int], float]
+    """Response tokens -> what is added to the reward."""
+
+
+def build_rules(algorithm: AlgorithmConfig, *, max_response_tokens: int) -> Rules:
+    """Return the rules of an algorithm, at the length limit of a step."""
+    penalty = algorithm.length_penalty
+    return Rules(
+        advantage=centre_group if algorithm.advantage == "dr_grpo" else normalise_group,
+        mask=_build_mask(algorithm),
+        penalise=partial(penalise_length, max_response_tokens=max_response_tokens, window_tokens=penalty.window_tokens)
+        if isinstance(penalty, SoftLengthPenalty)
+        else lambda num_tokens: 0.0,
+    )
 
 
 def score_rollouts(
@@ -23,7 +47,7 @@ def score_rollouts(
     problems_P: Sequence[Problem],
     *,
     judge: Judge,
-    mask: Mask,
+    rules: Rules,
     seed: int,
     step: int,
 ) -> list[list[ScoredRollout]]:
@@ -33,13 +57,13 @@ def score_rollouts(
         rollouts_P_G: G responses to each of P problems.
         problems_P: the problems, in the same order.
         judge: the evaluator.
-        mask: whose advantage becomes zero, see `build_mask`.
+        rules: how rewards become advantages, and whose becomes zero, see `build_rules`.
         seed: the run's seed, for the mask's draws.
         step: the training step, from 1.
     """
     programs_P_G, verdicts_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge)
     return [
-        _score_group(rollouts_G, programs_G, verdicts_G, problem, mask=mask, seed=seed, step=step)
+        _score_group(rollouts_G, programs_G, verdicts_G, problem, rules=rules, seed=seed, step=step)
         for rollouts_G, programs_G, verdicts_G, problem in zip(
             rollouts_P_G, programs_P_G, verdicts_P_G, problems_P, strict=True
         )
@@ -77,8 +101,7 @@ def judge_rollouts(
     return programs_P_G, [[next(verdicts) for _ in programs_G] for programs_G in programs_P_G]
 
 
-def build_mask(algorithm: AlgorithmConfig) -> Mask:
-    """Return the truncation mask of an algorithm."""
+def _build_mask(algorithm: AlgorithmConfig) -> Mask:
     masking = algorithm.masking
     if isinstance(masking, ConditionalMasking):
         return partial(
@@ -96,16 +119,20 @@ def _score_group(
     verdicts_G: Sequence[Verdict],
     problem: Problem,
     *,
-    mask: Mask,
+    rules: Rules,
     seed: int,
     step: int,
 ) -> list[ScoredRollout]:
-    rewards_G = score_verdicts(verdicts_G)
-    advantages_G = normalise_group(rewards_G)
+    penalties_G = [rules.penalise(len(rollout.token_ids)) for rollout in rollouts_G]
+    rewards_G = [
+        None if reward is None else reward + penalty
+        for reward, penalty in zip(score_verdicts(verdicts_G), penalties_G, strict=True)
+    ]
+    advantages_G = rules.advantage(rewards_G)
     scored = []
     for index, (rollout, program, verdict) in enumerate(zip(rollouts_G, programs_G, verdicts_G, strict=True)):
         draw = draw_uniform(seed=seed, step=step, problem_id=problem.id, sample_index=index)
-        reason = mask(rollout, program, verdict, draw=draw)
+        reason = rules.mask(rollout, program, verdict, draw=draw)
         scored.append(
             ScoredRollout(
                 rollout=rollout,
@@ -116,6 +143,7 @@ def _score_group(
                 masked_why=str(reason) if reason else "",
                 tier=problem.tier,
                 sample_index=index,
+                length_penalty=penalties_G[index],
             )
         )
     return scored

@@ -11,14 +11,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from microcoder.errors import TrainingError
+from microcoder.errors import ConfigError, TrainingError
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory, read_json, write_json
-from microcoder.training.checkpoints import STAGING, read_clock
+from microcoder.training.batching import describe_batches
+from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
+from microcoder.training.loggers import LoggingObserver, check_loggers, open_loggers
 from microcoder.training.manifest import build_manifest, changed_keys
 from microcoder.training.observer import Observer
+from microcoder.training.probe import Probe, has_probe, read_probe
 from microcoder.training.tasks import Tasks, load_tasks
 
 ENGINES = {"trl": "microcoder.training.engines.trl.engine"}
@@ -50,19 +53,37 @@ class Engine(Protocol):
         run_clock: RunClock,
         resume_step: int | None,
         observer: Observer,
+        callbacks: Sequence[Any],
     ) -> None:
-        """Run the steps that are missing."""
+        """Run the steps that are missing; `callbacks` are of the engine's own kind."""
+
+    def probe(
+        self, config: TrainConfig, *, policy: Any, tasks: Tasks, judge: Judge, run: RunDirectory, observer: Observer
+    ) -> None:
+        """Sample the untrained model over a grid of temperatures and record which one was chosen."""
 
     def export_model(self, config: TrainConfig, *, policy: Any, checkpoint: Path, target: Path) -> None:
         """Write a checkpoint's weights and tokenizer as an ordinary Hugging Face folder."""
 
 
 def run_training(
-    config: TrainConfig, *, run_directory: Path, observer: Observer, command: Sequence[str] = ()
+    config: TrainConfig,
+    *,
+    run_directory: Path,
+    observer: Observer,
+    command: Sequence[str] = (),
+    callbacks: Sequence[Any] = (),
 ) -> dict[str, Any]:
     """Train, or go on with a run that was cut off; return its summary.
 
     Nothing is written before the config, the problems and the model have been checked.
+
+    Args:
+        config: the recipe.
+        run_directory: where the run is, or will be.
+        observer: told what happens.
+        command: recorded in the manifest.
+        callbacks: of the engine's own kind (TRL: `transformers.TrainerCallback`); they see its model and state.
 
     Raises:
         ConfigError: the config contradicts the machine or the problems.
@@ -74,6 +95,7 @@ def run_training(
     check_run_directory(run, config)
     if run.is_finished:
         return _tell_finished(run, observer)
+    check_loggers(config.logging)
     tasks = load_tasks(config)
     engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
     policy = engine.load_policy(config, observer=observer)
@@ -101,22 +123,59 @@ def run_training(
             return _tell_finished(run, observer)
         resume_step = run.latest_checkpoint_step()
         run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
-        if resume_step != config.num_steps:
-            engine.train(
-                config,
-                policy=policy,
-                tasks=tasks,
-                judge=judge,
-                run=run,
-                run_clock=run_clock,
-                resume_step=resume_step,
-                observer=observer,
-            )
+        for line in describe_batches(config, num_processes=engine.describe_machine()["num_processes"]):
+            observer.note(line)
+        loggers = open_loggers(config.logging, run, resume_step=resume_step or 0) if leads else []
+        try:
+            if resume_step != config.num_steps:
+                engine.train(
+                    config,
+                    policy=policy,
+                    tasks=tasks,
+                    judge=judge,
+                    run=run,
+                    run_clock=run_clock,
+                    resume_step=resume_step,
+                    observer=LoggingObserver(observer, loggers) if loggers else observer,
+                    callbacks=callbacks,
+                )
+        finally:
+            for logger in loggers:
+                logger.close()
         if leads:
             engine.export_model(config, policy=policy, checkpoint=run.checkpoint(config.num_steps), target=run.model)
             write_json(run.summary, summarise(run, run_clock))
         engine.wait_for_everyone()
     return read_json(run.summary, what="run summary")
+
+
+def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -> Probe:
+    """Probe the untrained model of a recipe, unless the folder holds that probe already; `train` goes on from it.
+
+    Raises:
+        ConfigError: the recipe's temperature is not left to a probe, or it contradicts the machine or the problems.
+        DataError: the problem files or the model folder are wrong.
+        TrainingError: the folder holds a run under another config.
+    """
+    if config.rollout.temperature.kind != "diversity":
+        raise ConfigError(
+            f'rollout.temperature.kind = "{config.rollout.temperature.kind}" leaves nothing to a probe; type '
+            "--rollout.temperature.kind diversity"
+        )
+    run = RunDirectory(run_directory)
+    check_run_directory(run, config)
+    if has_probe(run, config):
+        return read_probe(run)
+    tasks = load_tasks(config)
+    engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
+    policy = engine.load_policy(config, observer=observer)
+    evaluator = config.evaluator
+    with (
+        Judge(workers=evaluator.workers, stop=evaluator.stop, unsafe=evaluator.unsafe_sandbox) as judge,
+        run.lock() if engine.is_main_process() else nullcontext(),
+    ):
+        engine.probe(config, policy=policy, tasks=tasks, judge=judge, run=run, observer=observer)
+    return read_probe(run)
 
 
 def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
@@ -138,7 +197,9 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
     nearest = next(path for path in (run.root, *run.root.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise TrainingError(f"{run.root} cannot be written: {nearest} is no writable folder; use another --run-dir")
-    ours = {run.lock_file.name, run.manifest.name}
+    ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.probe_figure)}
+    if not run.checkpoint_steps():
+        ours.add(run.checkpoints.name)  # an engine's scratch folder, left by a probe
     if run.root.exists() and any(path.name not in ours for path in run.root.iterdir()):
         raise TrainingError(f"{run.root} is not empty and holds no run (no manifest.json); use another --run-dir")
 
@@ -156,6 +217,8 @@ def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:
         "samples_per_problem": after["samples_per_problem"],
         "num_unscored": before["num_unscored"] + after["num_unscored"],
         "num_steps": after["step"],
+        "best_step": best_step(evaluations),
+        "best_accuracy": max(row["accuracy"] for row in evaluations[1:] or evaluations),
         **clock.read(),
     }
 

@@ -12,21 +12,39 @@ from microcoder.evaluator.sandbox.syscalls import PR_SET_NO_NEW_PRIVS, prctl, sy
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE = 1 << 14
+SINCE_TRUNCATE = 3
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE
-_RIGHTS_BY_ABI = {1: (1 << 13) - 1, 2: 1 << 13, 3: _TRUNCATE, 5: 1 << 15}
+_RIGHTS_BY_ABI = {1: (1 << 13) - 1, 2: 1 << 13, SINCE_TRUNCATE: _TRUNCATE, 5: 1 << 15}
 _TCP, _SCOPES = 3, 3
 
 
+def version() -> int:
+    """Return the kernel's version of Landlock.
+
+    Raises:
+        OSError: it has none.
+    """
+    return syscall(_CREATE_RULESET, 0, 0, 1)
+
+
 def restrict(
-    *, readable: Iterable[str], hidden: Iterable[str] = (), writable: Iterable[str] = (), devices: Iterable[str] = ()
+    *,
+    readable: Iterable[str],
+    hidden: Iterable[str] = (),
+    writable: Iterable[str] = (),
+    devices: Iterable[str] = (),
+    can_execute: bool,
 ) -> None:
     """Confine the caller to the given files, for good; listing folders above a hidden one stays possible.
+
+    Without `can_execute` no file may be started, not even by `execveat`, whose path the filter of system calls
+    cannot read; a binary in anonymous memory still may, and libraries are mapped as ever.
 
     Raises:
         OSError: the kernel has no Landlock.
     """
-    abi = syscall(_CREATE_RULESET, 0, 0, 1)
+    abi = version()
     handled = sum(rights for since, rights in _RIGHTS_BY_ABI.items() if abi >= since)
     attributes = struct.pack("Q", handled)
     if abi >= 4:
@@ -35,10 +53,11 @@ def restrict(
         attributes += struct.pack("Q", _SCOPES)
     ruleset = syscall(_CREATE_RULESET, ctypes.create_string_buffer(attributes), len(attributes), 0)
     covered = {os.path.realpath(path) for path in hidden}
+    allowed = handled if can_execute else handled & ~_EXECUTE
     for path in readable:
-        _allow_below(ruleset, os.path.realpath(path), covered, handled)
+        _allow_below(ruleset, os.path.realpath(path), covered, allowed)
     for path in writable:
-        _allow(ruleset, path, handled, handled)
+        _allow(ruleset, path, allowed, allowed)
     for path in devices:
         _allow(ruleset, path, _READ_FILE | _WRITE_FILE, handled)
     prctl(PR_SET_NO_NEW_PRIVS, 1)

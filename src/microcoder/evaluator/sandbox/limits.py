@@ -12,10 +12,12 @@ DEFAULT_STACK_BYTES = 8 << 20
 _MAIN_STACK_BYTES = 120 << 20
 _MAX_DESCRIPTORS = 64
 _MAX_PROCESSES = 256
+_MAX_PENDING_SIGNALS = 256
+"""Each timer takes one."""
 _UNLIMITED = (1 << 63) - 1
 
 
-_RLIMITS = ("AS", "FSIZE", "NOFILE", "STACK", "CORE", "MEMLOCK", "MSGQUEUE", "CPU", "NPROC")
+_RLIMITS = ("AS", "FSIZE", "NOFILE", "STACK", "CORE", "MEMLOCK", "MSGQUEUE", "SIGPENDING", "CPU", "NPROC")
 _CPU = resource.RLIMIT_CPU
 
 
@@ -72,7 +74,10 @@ class LimitSetter:
             "NOFILE": _MAX_DESCRIPTORS,
             # The room below a forked interpreter's stack is fixed; a binary's is laid out anew.
             "STACK": max(_MAIN_STACK_BYTES, request.memory_bytes) if request.command else _MAIN_STACK_BYTES,
-            **dict.fromkeys(("CORE", "MEMLOCK", "MSGQUEUE"), 0),
+            # With 0, a core would still be piped to the host's collector of crashes; with 1 the kernel gives up.
+            "CORE": 1,
+            "SIGPENDING": _MAX_PENDING_SIGNALS,
+            **dict.fromkeys(("MEMLOCK", "MSGQUEUE"), 0),
         }
         return {**values, "NPROC": _MAX_PROCESSES} if self._owns_uid else values
 

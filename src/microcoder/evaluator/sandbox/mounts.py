@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from microcoder.evaluator.sandbox.protocol import STDIN_FILE
 from microcoder.evaluator.sandbox.syscalls import make_mount_read_only, mount, pivot_into
 
-_RDONLY, _NOSUID, _NODEV, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 _STAGES = ("/mnt", "/media", "/srv", "/proc")
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
@@ -39,7 +39,8 @@ def enter_private_root(
     stage = next(s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in libraries))
     mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
     os.mkdir(stage + scratch)
-    mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV, f"size={scratch_mib}m,nr_inodes=256,mode=1777")
+    size = f"size={scratch_mib}m,nr_inodes=256,mode=1777"
+    mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV | _NOEXEC, size)
     bound: list[str] = []
     for path in libraries:
         if os.path.islink(path):
@@ -56,6 +57,8 @@ def enter_private_root(
         with open(stage + device, "w"):
             pass
         mount(device, stage + device, None, _BIND)
+        # What is written to a device does not care, but its mode, owner and times are the host's.
+        _make_read_only(stage + device, has_devices=True)
     os.symlink(f"{scratch}/{STDIN_FILE}", f"{stage}/dev/stdin")
     mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
     pivot_into(stage)
@@ -72,12 +75,16 @@ def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:
     mount(source, target, None, _BIND | _REC)
     for path in hidden:
         mount("tmpfs", stage + path, "tmpfs", _NOSUID | _NODEV, "size=4k,nr_inodes=2,mode=0755")
+    _make_read_only(target)
+
+
+def _make_read_only(target: str, *, has_devices: bool = False) -> None:
     try:
-        make_mount_read_only(target)
+        make_mount_read_only(target, has_devices=has_devices)
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
-        mount("none", target, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+        mount("none", target, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | (0 if has_devices else _NODEV))
 
 
 def empty_folder(folder: str) -> None:
@@ -88,14 +95,25 @@ def empty_folder(folder: str) -> None:
     """
     with contextlib.suppress(PermissionError):
         os.chmod(folder, 0o1777)
-    _remove_entries(folder)
+    moved = 0
+    while folders := _remove_files(folder):
+        # What is inside is moved up, under names that no program could have taken, so that no path gets too long
+        # and no descriptor stays open on the way down.
+        prefix = f"{folder}/{os.urandom(16).hex()}"
+        for path in folders:
+            os.chmod(path, 0o700)
+            for inner in _remove_files(path):
+                os.chmod(inner, 0o700)
+                os.rename(inner, f"{prefix}-{moved}")
+                moved += 1
+            os.rmdir(path)
 
 
-def _remove_entries(folder: str) -> None:
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            os.chmod(entry.path, 0o700)
-            _remove_entries(entry.path)
-            os.rmdir(entry.path)
-        else:
-            os.unlink(entry.path)
+def _remove_files(folder: str) -> list[str]:
+    """Remove what is no folder, and return the folders."""
+    with os.scandir(folder) as entries:
+        found = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for path, is_folder in found:
+        if not is_folder:
+            os.unlink(path)
+    return [path for path, is_folder in found if is_folder]

@@ -13,7 +13,16 @@ from typing import NamedTuple, NoReturn
 
 from microcoder.evaluator.sandbox import functions, layers, mounts, native, runner, seccomp, setup
 from microcoder.evaluator.sandbox.limits import LimitSetter
-from microcoder.evaluator.sandbox.protocol import BUILT_FILE, CONFIG, FAILED, MAX_MESSAGE, READY, WIRE_FD, Request
+from microcoder.evaluator.sandbox.protocol import (
+    BUILT_FILE,
+    CONFIG,
+    FAILED,
+    MAX_MESSAGE,
+    READY,
+    STDIN_FILE,
+    WIRE_FD,
+    Request,
+)
 from microcoder.evaluator.sandbox.syscalls import SeccompFilter
 from microcoder.evaluator.sandbox.watch import wait_with_limits
 
@@ -97,7 +106,8 @@ class ForkServer:
             return ""
         self._limits.lift()
         if not self._setup.scratch:
-            return "files for a test need the mount namespace"
+            # A program that only names /dev/stdin does without; otherwise naming it would leave a program unscored.
+            return "" if set(names) == {STDIN_FILE} else "files for a test need the mount namespace"
         contents = iter(descriptors)
         try:
             for name in names:

@@ -92,6 +92,7 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
             hidden=() if setup.scratch else config["hidden"],
             writable=[setup.scratch] if setup.scratch else [],
             devices=mounts.DEVICES,
+            can_execute=bool(config["builds"]),
         ),
     )
     return setup
@@ -105,6 +106,8 @@ def _become_init(control: socket.socket) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _, status = os.waitpid(pid, 0)
         os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
+    # A signal to the process group would reach the parent too, across the namespace, where it has the same user.
+    os.setsid()
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -147,7 +150,8 @@ def finish(setup: Setup, config: dict[str, Any]) -> tuple[int, int]:
     warmup.run_everything_once()
     if layers.SECCOMP in setup.wanted:
         is_private = setup.scratch is not None
-        confined = is_private or setup.has(layers.LANDLOCK)
+        # Before its third version Landlock lets a file that may be read be truncated.
+        confined = is_private or (setup.has(layers.LANDLOCK) and landlock.version() >= landlock.SINCE_TRUNCATE)
         rules = seccomp.allow_list(
             can_write_files=is_private, can_open_to_write=confined, can_execute=bool(config["builds"])
         )

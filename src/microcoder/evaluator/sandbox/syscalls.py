@@ -72,10 +72,11 @@ def mount(source: str, target: str, kind: str | None, flags: int = 0, options: s
         raise _fail(f"mount {source} on {target}")
 
 
-def make_mount_read_only(path: str) -> None:
+def make_mount_read_only(path: str, *, has_devices: bool = False) -> None:
     """Make a mount and everything below it read-only, without set-uid programs and devices (kernel >= 5.12)."""
-    read_only_nosuid_nodev, at_recursive, at_fdcwd = 1 | 2 | 4, 0x8000, -100
-    attributes = ctypes.create_string_buffer(struct.pack("QQQQ", read_only_nosuid_nodev, 0, 0, 0))
+    read_only_nosuid, nodev, at_recursive, at_fdcwd = 1 | 2, 4, 0x8000, -100
+    flags = read_only_nosuid if has_devices else read_only_nosuid | nodev
+    attributes = ctypes.create_string_buffer(struct.pack("QQQQ", flags, 0, 0, 0))
     syscall(_NR_MOUNT_SETATTR, at_fdcwd, ctypes.c_char_p(path.encode()), at_recursive, attributes, 32)
 
 

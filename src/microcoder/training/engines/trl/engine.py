@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,20 +15,21 @@ from typing import Any
 import torch
 from accelerate import PartialState
 from peft import LoraConfig, PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils import logging as transformers_logging
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
-from microcoder.errors import ConfigError, DataError
+from microcoder.errors import ConfigError
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
-from microcoder.training.checkpoints import STAGING, check_model_folder, copy_model
+from microcoder.training.batching import cut_batches
+from microcoder.training.checkpoints import STAGING, copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import HuggingFaceModel, MicroModel, TrainConfig
-from microcoder.training.engines.trl.arguments import build_arguments, cut_batches
-from microcoder.training.engines.trl.trainer import MicroCoderTrainer
+from microcoder.training.engines.trl.arguments import build_arguments
+from microcoder.training.engines.trl.trainer import MicroCoderTrainer, ProbeMade
 from microcoder.training.observer import Observer
 from microcoder.training.tasks import Tasks
 from microcoder.training.warmstart import build_micro_checkpoint
+from microcoder.training.weights import load_checkpoint, model_source, silence_transformers
 
 
 def _processes() -> PartialState:
@@ -71,8 +72,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     """
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
+    silence_transformers()
     cut_batches(config, num_processes=_processes().num_processes)
     if config.rollout.backend == "vllm" and find_spec("vllm") is None:
         raise ConfigError(
@@ -82,24 +82,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     source = _find_model(config, observer)
     model = config.model
     revision, dtype = (model.revision, model.dtype) if isinstance(model, HuggingFaceModel) else (None, "float32")
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, padding_side="left")
-        weights, report = AutoModelForCausalLM.from_pretrained(
-            source, revision=revision, dtype=getattr(torch, dtype), output_loading_info=True
-        )
-    except Exception as error:  # foreign files fail in many ways: safetensors, tokenizers, pydantic, the hub
-        reason = str(error).strip().split("\n")[0]
-        raise DataError(
-            f"cannot load model {source!r}: {type(error).__name__}: {reason}; check the name and the files, or "
-            "download it and pass --model.path FOLDER"
-        ) from None
-    if missing := sorted(report["missing_keys"]):
-        raise DataError(
-            f"checkpoint {source!r} lacks {len(missing)} weights of its own architecture (first: {missing[0]}); they "
-            "would be random: save the whole model with save_pretrained()"
-        )
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        raise DataError(f"model {source!r} has no tokenizer; save one into its folder with save_pretrained()")
+    weights, tokenizer = load_checkpoint(source, revision=revision, dtype=dtype)
     return Policy(weights, tokenizer, source)
 
 
@@ -113,11 +96,7 @@ def _find_model(config: TrainConfig, observer: Observer) -> str:
                 observer.note(f"warm start of the micro model: step {step}/{num_steps}, loss {loss:.2f}")
 
         return str(build_micro_checkpoint(model.warm_start, cache=model.cache, on_progress=tell))
-    if Path(model.path).exists() or model.path.startswith((".", "/", "~")) or model.path.count("/") > 1:
-        folder = Path(model.path).expanduser()
-        check_model_folder(folder)
-        return str(folder)
-    return model.path
+    return model_source(model.path)
 
 
 def train(
@@ -130,6 +109,7 @@ def train(
     run_clock: RunClock,
     resume_step: int | None,
     observer: Observer,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
     """Run the steps that are missing.
 
@@ -138,9 +118,43 @@ def train(
     """
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
     torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
+    trainer = _build_trainer(
+        config, policy=policy, tasks=tasks, judge=judge, run=run, run_clock=run_clock, observer=observer
+    )
+    for callback in callbacks:
+        trainer.add_callback(callback)
+    with _stop_between_steps(trainer, observer):
+        trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
+    if trainer.steps_done < config.num_steps:
+        raise KeyboardInterrupt
+
+
+def probe(
+    config: TrainConfig, *, policy: Policy, tasks: Tasks, judge: Judge, run: RunDirectory, observer: Observer
+) -> None:
+    """Probe the untrained model and record the temperature that was chosen; train nothing."""
+    trainer = _build_trainer(
+        config, policy=policy, tasks=tasks, judge=judge, run=run, run_clock=RunClock(), observer=observer
+    )
+    trainer.ends_after_probe = True
+    # As training begins, and only then, the model is wrapped as it will be trained: precision, shards, sampler.
+    with suppress(ProbeMade):
+        trainer.train()
+
+
+def _build_trainer(
+    config: TrainConfig,
+    *,
+    policy: Policy,
+    tasks: Tasks,
+    judge: Judge,
+    run: RunDirectory,
+    run_clock: RunClock,
+    observer: Observer,
+) -> MicroCoderTrainer:
     batches = cut_batches(config, num_processes=_processes().num_processes)
     try:
-        trainer = MicroCoderTrainer(
+        return MicroCoderTrainer(
             config=config,
             batches=batches,
             arguments=build_arguments(config, batches, output_dir=run.checkpoints / STAGING),
@@ -156,10 +170,6 @@ def train(
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(f"TRL refuses this recipe: {reason}") from None
-    with _stop_between_steps(trainer, observer):
-        trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
-    if trainer.steps_done < config.num_steps:
-        raise KeyboardInterrupt
 
 
 def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, target: Path) -> None:

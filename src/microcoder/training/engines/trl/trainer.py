@@ -6,13 +6,14 @@ A *step* is ours: one sampling round and its updates. TRL's `global_step` counts
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, TypeVar
 
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
@@ -22,17 +23,27 @@ from microcoder.errors import TrainingError
 from microcoder.evaluator import Judge
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
-from microcoder.training.checkpoints import STAGING, publish_checkpoint
+from microcoder.training.algorithm_config import DynamicFiltering
+from microcoder.training.batching import Batches
+from microcoder.training.checkpoints import STAGING, best_step, publish_checkpoint
 from microcoder.training.clocks import PhaseClock, RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.trl.arguments import Batches
 from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
+from microcoder.training.engines.trl.resampling import (
+    SampledGroup,
+    join_generated,
+    sample_mixed_groups,
+    split_generated,
+)
 from microcoder.training.engines.trl.sampling import set_sampling
 from microcoder.training.observer import Observer
+from microcoder.training.probe import has_probe, read_probe, record_probe, summarise_point
 from microcoder.training.recorder import record_evaluation, record_step
+from microcoder.training.sampling_config import DiversityTemperature
 from microcoder.training.schedules import order_problems, staged_value
-from microcoder.training.scoring import build_mask, score_heldout, score_rollouts
+from microcoder.training.scoring import build_rules, score_heldout, score_rollouts
 from microcoder.training.tasks import Task, Tasks
+from microcoder.training.temperature import step_temperature, transitions
 from microcoder.types import Prompt, Rollout
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -45,7 +56,10 @@ OPTIMIZER_METRICS = {
     "clip_ratio/low_mean": "clip_low_share",
     "clip_ratio/high_mean": "clip_high_share",
 }
-UNSCORED_ALARM_SHARE = 0.01
+
+
+class ProbeMade(Exception):
+    """The probe that was asked for is recorded; nothing else was."""
 
 
 class MicroCoderTrainer(FrugalGRPOTrainer):
@@ -70,13 +84,18 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.judge, self.run, self.run_clock, self.observer = judge, run, run_clock, observer
         self.train_tasks = {task.problem.id: task for task in tasks.train}
         self.heldout_tasks = tasks.heldout
-        self.mask = build_mask(config.algorithm)
+        self.step_limit = config.rollout.max_response_tokens
+        self.rules = build_rules(config.algorithm, max_response_tokens=self.step_limit)
+        self._history: list[dict[str, Any]] | None = None
         self.clock = PhaseClock(observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
         self.opens_thinking = self.is_chat and _opens_thinking(tokenizer)
         self.stop_requested = False
+        self.ends_after_probe = False
         self._scored_P_G: list[list[ScoredRollout]] = []
+        self._filtered_P_G: list[list[ScoredRollout]] = []
+        self._ready: list[SampledGroup] | None = None
         self._updates: list[dict[str, float]] = []
         super().__init__(
             model=model,
@@ -97,16 +116,67 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     # --- sampling and scoring: one call a step ---------------------------------------------------------------
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        temperature = staged_value(self.config.temperature_stages(), step=self.steps_done + 1)
-        set_sampling(self, temperature=temperature, max_response_tokens=self.config.rollout.max_response_tokens)
+        limit = staged_value(self.config.rollout.length_limits, step=self.steps_done + 1)
+        self.step_limit, self.rules = limit, build_rules(self.config.algorithm, max_response_tokens=limit)
+        set_sampling(self, temperature=self._step_temperature(), max_response_tokens=limit)
+        filtering = self.config.algorithm.group_filtering
+        if isinstance(filtering, DynamicFiltering):
+            groups, left_out = sample_mixed_groups(
+                self._sample_groups,
+                [group[0]["problem_id"] for group in _cut(inputs, self.config.rollout.num_samples)],
+                all_ids=list(self.train_tasks),
+                max_rounds=filtering.max_rounds,
+                seed=self.config.seed,
+                step=self.steps_done + 1,
+                process=self.accelerator.process_index,
+                num_processes=self.accelerator.num_processes,
+            )
+            self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
+            inputs = [row for group in groups for row in group.inputs]
         output = super()._generate_and_score_completions(inputs)
+        self._ready = None
         advantages = [sample.advantage for group in self._scored_P_G for sample in group]
         output["advantages"] = torch.tensor(
             advantages, dtype=output["advantages"].dtype, device=output["advantages"].device
         )
         return output
 
+    def _step_temperature(self) -> float:
+        """Decide on the process that has the recorded steps, and tell the others."""
+        decided: list[Any] = [None]
+        if self.accelerator.is_main_process:
+            if self._history is None:
+                self._history = self.run.read_metrics()
+            rollout = self.config.rollout
+            chosen = read_probe(self.run).choice.temperature if rollout.temperature.kind == "diversity" else None
+            decided = [
+                step_temperature(
+                    rollout.temperature,
+                    rollout.diversity_watch,
+                    step=self.steps_done + 1,
+                    diversities=[row["diversity"] for row in self._history],
+                    chosen=chosen,
+                )
+            ]
+        return broadcast_object_list(decided)[0]
+
+    def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
+        num_samples = self.config.rollout.num_samples
+        inputs = [
+            {"prompt": self._as_trl(self.train_tasks[problem_id].prompt), "problem_id": problem_id}
+            for problem_id in problem_ids
+            for _ in range(num_samples)
+        ]
+        generated = split_generated(self._generate([row["prompt"] for row in inputs]))
+        scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
+        return [
+            SampledGroup(*group)
+            for group in zip(_cut(inputs, num_samples), _cut(generated, num_samples), scored_P_G, strict=True)
+        ]
+
     def _generate(self, prompts: list[Any]) -> Any:
+        if self._ready is not None:
+            return join_generated(self._ready)
         with self.clock.phase("generate"):
             return super()._generate(prompts)
 
@@ -119,18 +189,24 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         **_: object,
     ) -> list[float | None]:
         """Score the rollouts of this process; TRL asks for their rewards, `_scored_P_G` keeps the rest."""
-        tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_id, self.config.rollout.num_samples)]
-        rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.config.rollout.max_response_tokens)
+        if self._ready is None:
+            self._scored_P_G = self._score(completion_ids, problem_id)
+        else:
+            self._scored_P_G = [group.scored for group in self._ready]
+        return [sample.reward for group in self._scored_P_G for sample in group]
+
+    def _score(self, completion_ids: list[list[int]], problem_ids: Sequence[str]) -> list[list[ScoredRollout]]:
+        tasks_P = [self.train_tasks[group[0]] for group in _cut(problem_ids, self.config.rollout.num_samples)]
+        rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.step_limit)
         with self.clock.phase("judge"):
-            self._scored_P_G = score_rollouts(
+            return score_rollouts(
                 rollouts_P_G,
                 [task.problem for task in tasks_P],
                 judge=self.judge,
-                mask=self.mask,
+                rules=self.rules,
                 seed=self.config.seed,
                 step=self.steps_done + 1,
             )
-        return [sample.reward for group in self._scored_P_G for sample in group]
 
     def _rollouts(
         self, completion_ids: list[list[int]], tasks_P: Sequence[Task], max_response_tokens: int
@@ -157,38 +233,21 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
         ]
 
-    # --- evaluation on held-out problems ---------------------------------------------------------------------
+    # --- sampling outside of training: held-out problems, and the probe ---------------------------------------
 
     def evaluate_policy(self) -> None:
         """Sample the held-out problems, judge, record; leaves no trace in training (own random numbers)."""
         settings = self.config.evaluation
-        limit = settings.max_response_tokens or self.config.rollout.max_response_tokens
-        # Every process takes equally many, some of them twice: TRL gathers one entry a response.
-        world = self.accelerator.num_processes
-        padded = -(-len(self.heldout_tasks) // world) * world
-        numbered = [(index % len(self.heldout_tasks)) for index in range(padded)]
-        mine = [(index, self.heldout_tasks[index]) for index in numbered[self.accelerator.process_index :: world]]
-        policy = self.model
-        assert policy is not None
-        was_training = policy.training
-        scored: list[tuple[int, list[ScoredRollout]]] = []
         start = time.perf_counter()
-        with self.clock.phase("evaluate"), torch.random.fork_rng():
-            torch.manual_seed(settings.seed + self.accelerator.process_index)
-            set_sampling(self, temperature=settings.temperature, max_response_tokens=limit)
-            policy.eval()
-            for chunk in _cut(mine, max(1, settings.batch_rollouts // settings.samples_per_problem)):
-                tasks_P = [task for _, task in chunk]
-                prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(settings.samples_per_problem)]
-                _, completion_ids, *_ = super()._generate(prompts)
-                rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
-                groups = score_heldout(rollouts_P_G, [task.problem for task in tasks_P], judge=self.judge)
-                scored.extend(zip((index for index, _ in chunk), groups, strict=True))
-            policy.train(was_training)
-            self._metrics["eval"].clear()
-            everyone = gather_object(scored)
+        with self.clock.phase("evaluate"):
+            groups = self._sample_apart(
+                self.heldout_tasks,
+                num_samples=settings.samples_per_problem,
+                temperature=settings.temperature,
+                limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
+                seed=settings.seed,
+            )
         if self.accelerator.is_main_process:
-            groups = [group for _, group in sorted(dict(everyone).items())]
             metrics = record_evaluation(
                 self.run,
                 groups,
@@ -197,6 +256,58 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 seconds={"total": round(time.perf_counter() - start, 4)},
             )
             self.observer.evaluation(metrics)
+
+    def probe_temperatures(self) -> None:
+        """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
+        rollout = self.config.rollout
+        settings = rollout.temperature
+        assert isinstance(settings, DiversityTemperature)
+        tasks = list(self.train_tasks.values())
+        chosen_tasks = random.Random(f"probe-{self.config.seed}").sample(tasks, min(settings.num_problems, len(tasks)))
+        points = []
+        with self.clock.phase("probe"):
+            for number, temperature in enumerate(settings.grid):
+                groups = self._sample_apart(
+                    chosen_tasks,
+                    num_samples=rollout.num_samples,
+                    temperature=temperature,
+                    limit=rollout.max_response_tokens,
+                    seed=self.config.evaluation.seed + 1 + number,
+                )
+                points.append(summarise_point(groups, temperature=temperature))
+        if self.accelerator.is_main_process:
+            self.observer.probe(record_probe(self.run, self.config, points))
+        self.accelerator.wait_for_everyone()
+
+    def _sample_apart(
+        self, tasks: Sequence[Task], *, num_samples: int, temperature: float, limit: int, seed: int
+    ) -> list[list[ScoredRollout]]:
+        """Sample and judge under random numbers of its own; return the groups of all processes, in order."""
+        # Every process takes equally many, some of them twice: TRL gathers one entry a response.
+        world = self.accelerator.num_processes
+        padded = -(-len(tasks) // world) * world
+        numbered = [(index % len(tasks)) for index in range(padded)]
+        mine = [(index, tasks[index]) for index in numbered[self.accelerator.process_index :: world]]
+        policy = self.model
+        assert policy is not None
+        was_training, samples_in_evaluation = policy.training, self.num_generations_eval
+        scored: list[tuple[int, list[ScoredRollout]]] = []
+        with torch.random.fork_rng():
+            torch.manual_seed(seed + self.accelerator.process_index)
+            set_sampling(self, temperature=temperature, max_response_tokens=limit)
+            policy.eval()
+            self.num_generations_eval = num_samples
+            for chunk in _cut(mine, max(1, self.config.evaluation.batch_rollouts // num_samples)):
+                tasks_P = [task for _, task in chunk]
+                prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
+                _, completion_ids, *_ = super()._generate(prompts)
+                rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
+                groups = score_heldout(rollouts_P_G, [task.problem for task in tasks_P], judge=self.judge)
+                scored.extend(zip((index for index, _ in chunk), groups, strict=True))
+            policy.train(was_training)
+            self.num_generations_eval = samples_in_evaluation
+            self._metrics["eval"].clear()
+        return [group for _, group in sorted(dict(gather_object(scored)).items())]
 
     # --- metrics and checkpoints -----------------------------------------------------------------------------
 
@@ -219,26 +330,35 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _record_step(self) -> None:
         step = self.steps_done
-        everyone = gather_object(self._scored_P_G)
+        everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
-            metrics = record_step(
+            rollout, self._history = self.config.rollout, self._history or []
+            recorded = record_step(
                 self.run,
                 everyone,
                 step=step,
                 temperature=self.temperature,
-                max_response_tokens=self.config.rollout.max_response_tokens,
+                max_response_tokens=self.step_limit,
                 optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
                 seconds=self.clock.read(),
+                filtered_P_G=filtered,
+                history=self._history,
+                watch=rollout.diversity_watch,
+                breaks=transitions(rollout.temperature),
             )
-            self.observer.step(metrics, num_steps=self.config.num_steps)
-            if metrics.unscored_share > UNSCORED_ALARM_SHARE:
-                self.observer.note(
-                    f"step {step}: the sandbox could not judge {metrics.unscored_share:.1%} of the rollouts; they are "
-                    "left out of every mean, but the machine needs a look (memory? process limits?)"
-                )
+            self._history.append(recorded.metrics.as_row())
+            self.observer.step(recorded.metrics, num_steps=self.config.num_steps)
+            for alarm in recorded.new_alarms:
+                self.observer.note(f"step {step}: {alarm}")
         self._updates.clear()
         if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
             self.evaluate_policy()
+            if self.config.checkpoint.keep_best and self._is_best(step):
+                self.control.should_save = True
+
+    def _is_best(self, step: int) -> bool:
+        decided: list[Any] = [self.accelerator.is_main_process and best_step(self.run.read_evaluations()) == step]
+        return broadcast_object_list(decided)[0]
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         with self.clock.phase("checkpoint"):
@@ -251,6 +371,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                     step=self.steps_done,
                     clock=self.run_clock.read(),
                     keep=self.config.checkpoint.keep,
+                    best=best_step(self.run.read_evaluations()) if self.config.checkpoint.keep_best else None,
                 )
 
     # --- inputs ----------------------------------------------------------------------------------------------
@@ -277,6 +398,11 @@ class _StepBoundary(TrainerCallback):
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: object) -> None:
+        trainer = self.trainer
+        if trainer.config.rollout.temperature.kind == "diversity" and not has_probe(trainer.run, trainer.config):
+            trainer.probe_temperatures()
+        if trainer.ends_after_probe:
+            raise ProbeMade
         if state.global_step == 0:
             self.trainer.evaluate_policy()
             self.trainer.clock.read()

@@ -1,0 +1,141 @@
+"""What our additions cost a training step: the same step by plain TRL and by us, in pairs.
+
+    python benchmarks/training_overhead.py [--steps 5] [--rounds 2]
+
+Three trainers run the micro lab's recipe in turns (a b c c b a ...), each in a process of its own: TRL's GRPOTrainer;
+the same with our frugal sampling and loss, which leave out idle work; and ours, with masks, diversity, metrics and
+rollout files on top of that. All sample the same responses: the learning rate is next to nothing. Compared is the CPU
+time of the training process, which a busy machine disturbs less than wall time; programs are judged in other processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+RECIPE = Path(__file__).parents[1] / "recipes" / "microcoder-grpo" / "micro.toml"
+TRAINERS = ("trl", "frugal", "ours")
+
+
+def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
+    """Train, and return the CPU and wall seconds of each step but the last."""
+    from datasets import Dataset
+    from transformers import PrinterCallback, TrainerCallback
+    from trl import GRPOTrainer
+
+    from microcoder.config import load_config
+    from microcoder.evaluator import Judge
+    from microcoder.extract import extract_program
+    from microcoder.rewards import score_verdicts
+    from microcoder.runs import RunDirectory
+    from microcoder.training.batching import cut_batches
+    from microcoder.training.clocks import RunClock
+    from microcoder.training.config import TrainConfig
+    from microcoder.training.engines.trl.arguments import build_arguments
+    from microcoder.training.engines.trl.engine import load_policy
+    from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
+    from microcoder.training.engines.trl.trainer import MicroCoderTrainer
+    from microcoder.training.observer import Silent
+    from microcoder.training.schedules import order_problems
+    from microcoder.training.tasks import load_tasks
+
+    overrides = {
+        "num_steps": str(num_steps),
+        "optimizer.learning_rate": "1e-12",
+        "problems.num_heldout": "2",
+        "evaluation.every_steps": "1000",
+        "checkpoint.every_steps": "1000",
+        "checkpoint.keep_best": "false",
+    }
+    config = load_config(TrainConfig, [RECIPE], overrides)
+    batches, tasks = cut_batches(config, num_processes=1), load_tasks(config)
+    policy = load_policy(config, observer=Silent())
+    marks: list[tuple[float, float]] = []
+
+    class Marks(TrainerCallback):
+        def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if state.global_step % batches.updates_per_step == 0:
+                marks.append((time.process_time(), time.perf_counter()))
+
+    with tempfile.TemporaryDirectory() as folder, Judge(workers=1, stop="first_failure") as judge:
+        arguments = build_arguments(config, batches, output_dir=Path(folder) / "scratch")
+        if trainer_name == "ours":
+            trainer: GRPOTrainer = MicroCoderTrainer(
+                config=config,
+                batches=batches,
+                arguments=arguments,
+                model=policy.model,
+                tokenizer=policy.tokenizer,
+                peft_config=None,
+                tasks=tasks,
+                judge=judge,
+                run=RunDirectory(Path(folder)),
+                run_clock=RunClock(),
+                observer=Silent(),
+            )
+        else:
+            problems = {task.problem.id: task.problem for task in tasks.train}
+
+            def reward(completions: list[Any], problem_id: list[str], **_: Any) -> list[float | None]:
+                programs = [extract_program(c[0]["content"], is_truncated=False) for c in completions]
+                return score_verdicts(judge.judge(programs, [problems[name] for name in problem_id]))
+
+            rows = [
+                {"prompt": [{"role": "user", "content": task.prompt.text}], "problem_id": task.problem.id}
+                for task in tasks.train
+            ]
+            order = order_problems(
+                len(rows), num_steps=num_steps, train_batch_size=config.batch.train_batch_size, seed=config.seed
+            )
+            trainer = (FrugalGRPOTrainer if trainer_name == "frugal" else GRPOTrainer)(
+                model=policy.model,
+                args=arguments,
+                reward_funcs=reward,
+                train_dataset=Dataset.from_list([rows[index] for index in order]),
+                processing_class=policy.tokenizer,
+            )
+            trainer.remove_callback(PrinterCallback)
+        trainer.add_callback(Marks())
+        trainer.train()
+    return [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(marks)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--worker", choices=TRAINERS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        print(json.dumps(run_steps(arguments.worker, arguments.steps)))
+        return
+    seconds: dict[str, list[list[tuple[float, float]]]] = {name: [] for name in TRAINERS}
+    for number in range(arguments.rounds):
+        for name in TRAINERS if number % 2 == 0 else reversed(TRAINERS):
+            command = [sys.executable, __file__, "--worker", name, "--steps", str(arguments.steps)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            seconds[name].append(json.loads(done.stdout.splitlines()[-1]))
+    for name in TRAINERS:
+        steps = [step for steps in seconds[name] for step in steps]
+        cpu, wall = (median(step[kind] for step in steps) for kind in (0, 1))
+        print(f"{name:>6}: {cpu:.3f} s of CPU, {wall:.3f} s of wall time a step (median of {len(steps)})")
+    for other in ("frugal", "trl"):
+        pairs = [
+            ours[0] / theirs[0] - 1
+            for ours_steps, their_steps in zip(seconds["ours"], seconds[other], strict=True)
+            for ours, theirs in zip(ours_steps, their_steps, strict=True)
+        ]
+        spread = f"from {min(pairs):+.1%} to {max(pairs):+.1%}"
+        print(f"ours against {other}, step by step: {median(pairs):+.1%} of CPU ({spread})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""`microcoder eval`: a model, or its answers, on a benchmark."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Self
+
+from cyclopts import App, Parameter
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from microcoder.cli.train import parse_overrides
+from microcoder.config import flatten, load_config
+from microcoder.evaluation.config import EvalConfig
+
+app = App(name="eval", help="Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.")
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+@app.default
+def evaluate(
+    *overrides: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    config: Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")] = (),
+    run_dir: Path | None = None,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Evaluate a model, or answers from a file; the same command goes on with a run that was cut off.
+
+    Any key of the config can be given as a flag: `--benchmark.path test6.jsonl --generation.model Qwen/Qwen3-4B`.
+    See docs/evaluation.md for benchmarks and formats, docs/reference.md for all keys.
+
+    Parameters
+    ----------
+    config
+        Config (TOML). Give it again to lay another over the first.
+    run_dir
+        Where the evaluation is written; by default runs/eval-DIGEST, of the config.
+    dry_run
+        Print the resolved config and stop.
+    json
+        Print the results as one JSON object.
+    """
+    resolved = load_config(EvalConfig, config, parse_overrides(overrides))
+    # Pulls in what reads benchmarks, which `--help` does without.
+    from microcoder.evaluation.report import render_results
+    from microcoder.evaluation.session import digest_config, run_evaluation
+
+    target = run_dir or Path("runs") / f"eval-{digest_config(resolved)}"
+    if dry_run:
+        record = resolved.model_dump(mode="json")
+        if json:
+            print(json_module.dumps({"run_dir": str(target), "config": record}))
+            return
+        for key, value in flatten(record).items():
+            print(f"{key} = {json_module.dumps(value)}")
+        print(f"the evaluation would be written to {target}")
+        return
+    with _Display() as display:
+        results = run_evaluation(
+            resolved, run_directory=target, observer=display, command=["microcoder", *sys.argv[1:]]
+        )
+    if json:
+        print(json_module.dumps({"run_dir": str(target), **results}))
+    else:
+        print(render_results(results))
+        print(f"\nwritten to {target}; type `microcoder eval show {target}` to see this again")
+
+
+@app.command
+def show(
+    run: Path,
+    other: Path | None = None,
+    /,
+    *,
+    pass_at: Annotated[tuple[int, ...], Parameter(negative="")] = (),
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Show an evaluation from its folder, or what changed from one to another.
+
+    Parameters
+    ----------
+    run
+        A folder that `microcoder eval` wrote; it may be unfinished.
+    other
+        Another: the difference, other minus run, is taken problem by problem.
+    pass_at
+        Further k of pass@k.
+    json
+        Print one JSON object instead of tables.
+    """
+    from microcoder.evaluation.folder import EvaluationFolder
+    from microcoder.evaluation.report import compare, render_comparison, render_results, summarise
+
+    results = summarise(EvaluationFolder(run), pass_at=pass_at)
+    if other is None:
+        print(json_module.dumps(results) if json else render_results(results))
+        return
+    others = summarise(EvaluationFolder(other), pass_at=pass_at)
+    difference = compare(EvaluationFolder(run), EvaluationFolder(other), pass_at=pass_at)
+    if json:
+        print(json_module.dumps({"before": results, "after": others, "difference": difference}))
+        return
+    for figures in (results, others):
+        print(f"# {figures['name']}\n\n{render_results(figures)}\n")
+    print(f"# change\n\n{render_comparison(difference)}")
+
+
+class _Display:
+    """A bar on a terminal, a line every few seconds elsewhere; both on stderr."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._bar: Progress | None = None
+        self._name = ""
+        self._done = self._total = 0
+        self._counts: Counter[str] = Counter()
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def phase(self, name: str, *, done: int, total: int) -> None:
+        """Begin a new bar."""
+        self._stop()
+        self._name, self._done, self._total, self._counts = name, done, total, Counter()
+        if total and self._console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.fields[phase]}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.description}", markup=False),
+                console=self._console,
+            )
+            self._task = self._bar.add_task("", total=total, completed=done, phase=name)
+            self._bar.start()
+
+    def advance(self, label: str) -> None:
+        """Count one more."""
+        self._done += 1
+        self._counts[label] += 1
+        if self._bar is not None:
+            self._bar.update(self._task, advance=1, description=self._text())
+        elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            print(f"{self._name} {self._done}/{self._total}: {self._text()}", file=sys.stderr)
+
+    def note(self, text: str) -> None:
+        """Show one line that stays."""
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
+            print(f"microcoder: {text}", file=sys.stderr)
+
+    def _text(self) -> str:
+        return ", ".join(f"{count} {label}" for label, count in self._counts.most_common())
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

@@ -1,0 +1,79 @@
+"""`microcoder probe`: choose the sampling temperature from the untrained model."""
+
+from __future__ import annotations
+
+import json as json_module
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from microcoder.cli.train import default_run_directory, load_recipe, require_training
+from microcoder.errors import ConfigError
+from microcoder.runs import RunDirectory
+
+if TYPE_CHECKING:
+    from microcoder.training.probe import Probe
+
+
+def probe(
+    *overrides: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    config: Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")] = (),
+    run_dir: Path | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Sample the untrained model over a grid of temperatures, and choose the one to train at.
+
+    The recipe's temperature must be left to the probe: `--rollout.temperature.kind diversity`. `microcoder train`
+    with the same recipe and folder goes on from it; without `-c`, the probe that the folder holds is shown.
+
+    Parameters
+    ----------
+    config
+        Recipe (TOML). Give it again to lay another over the first.
+    run_dir
+        Where the probe is written, or read from; by default that of `microcoder train`.
+    json
+        Print one JSON object instead of text.
+    """
+    if not config and run_dir is None:
+        raise ConfigError("nothing to probe; type `microcoder probe -c RECIPE`, or `microcoder probe --run-dir RUN`")
+    if config:
+        resolved = load_recipe(config, overrides)
+        target = run_dir or default_run_directory(config)
+        require_training()
+        # All three pull in torch or numpy, which the rest of the command line does without.
+        from microcoder.cli.progress import Progress
+        from microcoder.training.session import run_probe
+
+        with Progress() as progress:
+            result = run_probe(resolved, run_directory=target, observer=progress)
+    else:
+        assert run_dir is not None
+        target = run_dir
+        require_training()
+        from microcoder.training.probe import read_probe
+
+        result = read_probe(RunDirectory(target))
+    from microcoder.insights.probe import write_probe_figure
+
+    figure = write_probe_figure(target)
+    if json:
+        print(json_module.dumps({**asdict(result), "figure": str(figure)}))
+    else:
+        print("\n".join([*describe_probe(result), f"figure: {figure}"]))
+
+
+def describe_probe(probe: Probe) -> list[str]:
+    """Return the probe as lines: the figures of each temperature, what was chosen, and why."""
+    lines = ["temperature  accuracy  diversity  length  truncated"]
+    for point in probe.points:
+        accuracy = "-" if point.accuracy is None else f"{point.accuracy:.3f}"
+        diversity = "-" if point.diversity is None else f"{point.diversity:.3f}"
+        mark = " <- chosen" if point.temperature == probe.choice.temperature else ""
+        lines.append(
+            f"{point.temperature:11g}  {accuracy:>8}  {diversity:>9}  {point.length_mean:6.0f}  "
+            f"{point.truncated_share:9.1%}{mark}"
+        )
+    return [*lines, *probe.choice.reasons]

@@ -1,0 +1,298 @@
+"""LiveCodeBench's `code_generation_lite` (and `code_generation`), from the JSONL files as published.
+
+Read by hand, without `datasets`: the published loader is a script, which `datasets` 4 no longer runs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from microcoder.dataset.benchmarks.payload import decode_tests
+from microcoder.dataset.benchmarks.question import Question
+from microcoder.errors import ConfigError, DataError
+from microcoder.evaluator import check_problem
+from microcoder.types import Problem, TestCase
+
+NEWEST_VERSION = 6
+TIME_LIMIT_SECONDS = 6.0
+"""What LiveCodeBench's checker gives a test by default (there: wall time)."""
+MEMORY_LIMIT_MIB = 2048
+"""LiveCodeBench's checker has none."""
+
+_TEXTS = (
+    "question_title",
+    "question_content",
+    "platform",
+    "question_id",
+    "contest_date",
+    "starter_code",
+    "difficulty",
+    "public_test_cases",
+    "private_test_cases",
+)
+_RELEASE = re.compile(r"release_v(?P<last>\d+)|v(?P<first>\d+)(?:_v(?P<end>\d+))?")
+_MAX_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which problems are asked; empty means all."""
+
+    platforms: Collection[str] = ()
+    difficulties: Collection[str] = ()
+    start: datetime | None = None
+    end: datetime | None = None
+    """Both included. LiveCodeBench's end date is the midnight it begins with: a contest later that day is left out."""
+
+    def holds(self, platform: str, difficulty: str, held: datetime) -> bool:
+        """Whether a problem is selected."""
+        if self.platforms and platform not in self.platforms:
+            return False
+        if self.difficulties and difficulty not in self.difficulties:
+            return False
+        return (self.start is None or self.start <= held) and (self.end is None or held <= self.end)
+
+
+def release_files(release: str) -> list[str]:
+    """Return the file names of a release: `release_v5` is the first five files, `v4_v6` the fourth to the sixth.
+
+    Raises:
+        ConfigError: there is no such release.
+    """
+    name = f"release_v{NEWEST_VERSION}" if release == "release_latest" else release
+    found = _RELEASE.fullmatch(name)
+    if found is not None:
+        first = int(found["first"] or 1)
+        last = int(found["last"] or found["end"] or first)
+        if 1 <= first <= last <= NEWEST_VERSION:
+            return [f"test{number}.jsonl" if number > 1 else "test.jsonl" for number in range(first, last + 1)]
+    raise ConfigError(
+        f"release {release!r} is unknown; use release_v1 to release_v{NEWEST_VERSION}, release_latest, "
+        f"v1 to v{NEWEST_VERSION} for one file, or v2_v4 for a range"
+    )
+
+
+def find_files(path: Path, release: str | None) -> list[Path]:
+    """Return the files to read: the one that was named, or those of a release in a folder.
+
+    Raises:
+        ConfigError: a release of a single file, or an unknown one.
+        DataError: a file is missing.
+    """
+    if path.is_dir():
+        files = [path / name for name in release_files(release or "release_latest")]
+        missing = [file.name for file in files if not file.exists()]
+        if missing:
+            raise DataError(
+                f"{path} lacks {', '.join(missing)} of {release or 'release_latest'}; download them from "
+                "https://huggingface.co/datasets/livecodebench/code_generation_lite, or name another release"
+            )
+        return files
+    if release is not None:
+        raise ConfigError(f"release {release!r} is a choice of files, but {path} is no folder; leave the release out")
+    return [path]
+
+
+def read_livecodebench(
+    path: Path,
+    *,
+    release: str | None = None,
+    selection: Selection | None = None,
+    time_limit_seconds: float = TIME_LIMIT_SECONDS,
+    memory_limit_mib: int = MEMORY_LIMIT_MIB,
+    on_broken: Callable[[str], None] | None = None,
+) -> list[Question]:
+    """Read the selected problems, ordered by id as LiveCodeBench orders them.
+
+    Every selected row is checked whole, its tests included, and the tests are then let go: a release unpacks to more
+    than memory holds, so a question reads its own again when it is judged. A broken row is an error, unless `on_broken`
+    is given: it is called with what is wrong, and the row is left out.
+
+    Raises:
+        ConfigError: the release does not fit the path.
+        DataError: a file is missing, a row is broken (which line, what, how to fix it), or nothing is selected.
+    """
+    selection = selection or Selection()
+    limits = {"time_limit_seconds": time_limit_seconds, "memory_limit_mib": memory_limit_mib}
+    questions: dict[str, Question] = {}
+    num_rows = 0
+    for file in find_files(path, release):
+        for row in _read_rows(file):
+            num_rows += 1
+            held = _read_date(row)
+            if not selection.holds(row.values["platform"], row.values["difficulty"], held):
+                continue
+            try:
+                question = _read_question(row, held, limits)
+            except DataError as error:
+                if on_broken is None:
+                    raise
+                on_broken(str(error))
+                continue
+            if question.id in questions:
+                raise DataError(f"{row.where}: question_id {question.id!r} was used before; each may appear once")
+            questions[question.id] = question
+    if not questions:
+        raise DataError(
+            f"{path}: none of the {num_rows} problems is selected; widen the dates, platforms, difficulties"
+        )
+    return [questions[name] for name in sorted(questions)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    where: str
+    values: Mapping[str, Any]
+    digest: str
+    read_again: Callable[[], bytes]
+
+
+def _read_rows(path: Path) -> Iterator[_Row]:
+    for number, line, read_again in _read_lines(path):
+        where = f"LiveCodeBench file {path} line {number}"
+        digest = hashlib.sha256(line).hexdigest()
+        yield _Row(where, _parse(line, where), digest, read_again)
+
+
+def _read_lines(path: Path) -> Iterator[tuple[int, bytes, Callable[[], bytes]]]:
+    is_packed = path.suffix == ".gz"
+    try:
+        with gzip.open(path, "rb") if is_packed else path.open("rb") as file:
+            offset = 0
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    again = (lambda line=line: line) if is_packed else (lambda at=offset: _line_at(path, at))
+                    yield number, line, again
+                offset += len(line)
+    except FileNotFoundError:
+        raise DataError(f"LiveCodeBench file {path} does not exist; check the path") from None
+    except (OSError, EOFError) as error:
+        raise DataError(f"LiveCodeBench file {path} cannot be read ({type(error).__name__}: {error})") from None
+
+
+def _line_at(path: Path, offset: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.readline()
+    except OSError as error:
+        raise DataError(f"LiveCodeBench file {path} cannot be read again ({type(error).__name__})") from None
+
+
+def _parse(line: bytes, where: str) -> Mapping[str, Any]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where} is not JSON ({error}); download the file again") from None
+    if not isinstance(values, dict):
+        raise DataError(f"{where} holds {type(values).__name__}, not an object; is this a LiveCodeBench file?")
+    for name in _TEXTS:
+        if not isinstance(values.get(name), str):
+            what = f"is {type(values[name]).__name__}, not text" if name in values else "is missing"
+            raise DataError(f"{where}: {name} {what}; is this code_generation_lite as published?")
+    for name in ("question_id", "question_content"):
+        if not values[name].strip():
+            raise DataError(f"{where}: {name} is empty; download the file again")
+    return values
+
+
+def _read_date(row: _Row) -> datetime:
+    text = row.values["contest_date"]
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        raise DataError(f"{row.where}: contest_date {text!r} is no ISO date such as 2025-01-18T00:00:00") from None
+
+
+def _read_question(row: _Row, held: datetime, limits: Mapping[str, Any]) -> Question:
+    values = row.values
+    problem = _read_problem(row, limits)
+
+    def load() -> Problem:
+        line = row.read_again()
+        if hashlib.sha256(line).hexdigest() != row.digest:
+            raise DataError(f"{row.where} has changed since it was first read; start again")
+        return _read_problem(_Row(row.where, _parse(line, row.where), row.digest, row.read_again), limits)
+
+    return Question(
+        id=values["question_id"],
+        title=values["question_title"],
+        statement=values["question_content"],
+        platform=values["platform"],
+        difficulty=values["difficulty"],
+        date=held,
+        starter_code=values["starter_code"],
+        fn_name=problem.fn_name,
+        digest=hashlib.sha256(f"{row.digest}{sorted(limits.items())}".encode()).hexdigest()[:16],
+        load=load,
+    )
+
+
+def _read_problem(row: _Row, limits: Mapping[str, Any]) -> Problem:
+    values = row.values
+    tests = [*_read_tests(row, "public_test_cases"), *_read_tests(row, "private_test_cases")]
+    if not tests:
+        raise DataError(f"{row.where}: problem {values['question_id']} has no test, so nothing could fail it")
+    fn_name = _read_metadata(row).get("func_name")
+    kinds = {kind for _, kind in tests}
+    if kinds != {"functional" if fn_name else "stdin"}:
+        raise DataError(
+            f"{row.where}: tests of type {' and '.join(sorted(kinds))}, but metadata "
+            f"{f'names the function {fn_name!r}' if fn_name else 'names no func_name'}; "
+            "functional tests need one, stdin tests must have none"
+        )
+    problem = Problem(
+        id=values["question_id"],
+        statement=values["question_content"],
+        starter_code=values["starter_code"] or None,
+        fn_name=fn_name,
+        tests=tuple(test for test, _ in tests),
+        tier=values["difficulty"] or None,
+        **limits,
+    )
+    try:
+        check_problem(problem)
+    except DataError as error:
+        raise DataError(f"{row.where}: {error}") from None
+    return problem
+
+
+def _read_metadata(row: _Row) -> Mapping[str, Any]:
+    given = row.values.get("metadata", "{}")
+    try:
+        metadata = json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        metadata = None
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("func_name", ""), str | None):
+        raise DataError(f'{row.where}: metadata {_shown(given)} is no JSON object such as {{"func_name": "f"}}')
+    return metadata
+
+
+def _read_tests(row: _Row, name: str) -> list[tuple[TestCase, str]]:
+    try:
+        found = decode_tests(row.values[name])
+    except ValueError as error:
+        raise DataError(f"{row.where}: {name} cannot be read: {error}; download the file again") from None
+    tests = []
+    for number, test in enumerate(found, 1):
+        given = test if isinstance(test, dict) else {}
+        text, expected, kind = given.get("input"), given.get("output"), given.get("testtype")
+        if not isinstance(text, str) or not isinstance(expected, str) or not isinstance(kind, str):
+            raise DataError(f"{row.where}: {name}, test {number} is {_shown(test)}; it needs input, output, testtype")
+        if kind not in ("stdin", "functional"):
+            raise DataError(f"{row.where}: {name}, test {number} is of type {kind!r}; use stdin or functional")
+        tests.append((TestCase(input=text, output=expected), kind))
+    return tests
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."

@@ -1,0 +1,97 @@
+"""Rows of a published file: JSON lines, plain or gzipped, or one JSON list; each with where it stands."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microcoder.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """One object of a file."""
+
+    where: str
+    values: Mapping[str, Any]
+
+    def text(self, *names: str) -> str:
+        """Return the first of these fields that is there.
+
+        Raises:
+            DataError: none is, or it is no text.
+        """
+        for name in names:
+            if name in self.values:
+                value = self.values[name]
+                if isinstance(value, str):
+                    return value
+                raise DataError(f"{self.where}: {name} is {type(value).__name__}, not text")
+        raise DataError(f"{self.where}: {' or '.join(names)} is missing; is this the file as published?")
+
+    def strings(self, name: str) -> list[str]:
+        """Return a list of texts; empty where the field is missing.
+
+        Raises:
+            DataError: it is something else.
+        """
+        value = self.values.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise DataError(f"{self.where}: {name} is no list of texts")
+        return value
+
+    def arguments(self, name: str) -> list[list[Any]]:
+        """Return a list of argument lists (EvalPlus).
+
+        Raises:
+            DataError: it is missing or something else.
+        """
+        value = self.values.get(name)
+        if not isinstance(value, list) or not all(isinstance(item, list) for item in value):
+            raise DataError(f"{self.where}: {name} is missing or no list of argument lists; is this an EvalPlus file?")
+        return value
+
+    def digest(self) -> str:
+        """Return a digest of the whole row."""
+        return hashlib.sha256(json.dumps(self.values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def read_published(path: Path, what: str) -> list[PublishedRow]:
+    """Read every object of a file.
+
+    Raises:
+        DataError: the file is missing or empty, or holds something else: which line, what is wrong.
+    """
+    try:
+        packed = path.read_bytes()
+        text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{what} {path} does not exist; check the path") from None
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise DataError(f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})") from None
+    rows = []
+    if text.lstrip().startswith("["):
+        rows = [(f"{what} {path} item {n}", value) for n, value in enumerate(_parse(text, f"{what} {path}"), 1)]
+    else:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                where = f"{what} {path} line {number}"
+                rows.append((where, _parse(line, where)))
+    for where, value in rows:
+        if not isinstance(value, dict):
+            raise DataError(f"{where} holds {type(value).__name__}, not an object")
+    if not rows:
+        raise DataError(f"{what} {path} is empty; it needs one JSON object a line")
+    return [PublishedRow(where, value) for where, value in rows]
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where} is not JSON ({error}); fix that line or download the file again") from None

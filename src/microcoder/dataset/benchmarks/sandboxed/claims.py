@@ -1,0 +1,137 @@
+"""A checker program: decides a test's assertions about what an answer returned, in a process the answer never enters.
+
+Called with the files input, output and answer. Ends with 0 where every assertion holds, with 1 where one does not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+from typing import Any, NoReturn
+
+MARK = "\x1eresults "
+DEFAULT_TOLERANCE, RELATIVE_TOLERANCE = 1e-6, 1e-7
+
+
+class Other:
+    """Stands for a returned object of a class that no expected value has; equal to nothing."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+def main() -> None:
+    """Read the three files and end with the verdict."""
+    paths = sys.argv[1:4]
+    with open(paths[1], encoding="utf-8", errors="replace") as output, open(paths[2], encoding="utf-8") as answer:
+        results, asked = read_results(output.read()), json.load(answer)
+    names: dict[str, Any] = {"__name__": "test", "inf": math.inf, "nan": math.nan, "_agree": agree}
+    exec(compile(asked.get("prelude", ""), "prelude.py", "exec"), names)
+    if "replay" in asked:
+        replay(asked["replay"], names, results)
+    for claim in asked.get("claims", ()):
+        names["_r"] = results
+        decide(claim, names)
+    sys.exit(0)
+
+
+def read_results(output: str) -> list[Any]:
+    """Return the values that the answer's calls returned, rebuilt as plain ones."""
+    lines = [line for line in output.split("\n") if line.startswith(MARK)]
+    if not lines:
+        refuse("the program ended before it returned a value")
+    try:
+        return [decode(value) for value in json.loads(lines[-1][len(MARK) :])]
+    except Exception:  # the line is the program's: anything may be in it
+        refuse("the program wrote something else than what it returned")
+
+
+def decide(claim: str, names: dict[str, Any]) -> None:
+    """Go on where a claim holds, end where it does not."""
+    try:
+        holds = bool(eval(compile(claim, "claim.py", "eval"), names))
+    except Exception as error:
+        refuse(f"{claim[:200]}: {type(error).__name__}: {error}")
+    if not holds:
+        refuse(f"not true: {claim[:200]} where _r = {names['_r']!r:.200}")
+
+
+def replay(test: str, names: dict[str, Any], results: list[Any]) -> None:
+    """Run a whole test over recorded results: its n-th call returns the n-th."""
+    values = iter(results)
+
+    def candidate(*arguments: Any, **options: Any) -> Any:
+        return next(values)
+
+    random.seed(0)
+    exec(compile(test, "test.py", "exec"), names)
+    try:
+        names["check"](candidate)
+    except Exception as error:
+        refuse(f"the test ended with {type(error).__name__}: {error}")
+
+
+def agree(value: Any, expected: Any, tolerance: float) -> bool:
+    """EvalPlus's rule: equal, or, where there is a tolerance or all is real, close."""
+    if value == expected:
+        return True
+    if tolerance == 0 and (
+        isinstance(expected, float)
+        or (isinstance(expected, (list, tuple)) and all(isinstance(item, float) for item in expected))
+    ):
+        tolerance = DEFAULT_TOLERANCE
+    return tolerance != 0 and is_close(value, expected, tolerance)
+
+
+def is_close(value: Any, expected: Any, tolerance: float) -> bool:
+    """Compare numbers, or lists of them, as numpy.testing.assert_allclose does."""
+    if isinstance(expected, (list, tuple)):
+        return (
+            isinstance(value, (list, tuple))
+            and len(value) == len(expected)
+            and all(is_close(mine, theirs, tolerance) for mine, theirs in zip(value, expected, strict=True))
+        )
+    if not isinstance(value, (int, float, complex)) or not isinstance(expected, (int, float, complex)):
+        return False
+    if value != value or expected != expected:
+        return value != value and expected != expected
+    return value == expected or abs(value - expected) <= tolerance + RELATIVE_TOLERANCE * abs(expected)
+
+
+def decode(wire: Any) -> Any:
+    """Rebuild a value from its tags."""
+    if not isinstance(wire, dict):
+        return wire
+    ((tag, body),) = wire.items()
+    match tag:
+        case "int":
+            return int(body, 16)
+        case "float":
+            return float.fromhex(body)
+        case "complex":
+            return complex(float.fromhex(body[0]), float.fromhex(body[1]))
+        case "bytes":
+            return bytes.fromhex(body)
+        case "dict":
+            return {decode(key): decode(value) for key, value in body}
+        case "other":
+            return Other(body)
+        case "lazy":
+            return iter([decode(item) for item in body])
+    kinds: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+    return kinds[tag](decode(item) for item in body)
+
+
+def refuse(why: str) -> NoReturn:
+    """End with the verdict that the answer is wrong."""
+    print(why.encode("ascii", "backslashreplace").decode(), file=sys.stderr)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""What an evaluation asks, how answers are made, how they are judged. A key in a file is a departure from defaults."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, Tag, model_validator
+
+from microcoder.config import Config, kind_or
+from microcoder.dataset.benchmarks.mbpp import Split
+from microcoder.evaluator import StopRule
+
+PromptFormat = Literal["published", "instruct", "bare"]
+"""`published`: the benchmark's own text; `instruct`, `bare`: as in training (see `training/prompts.py`)."""
+
+
+class LiveCodeBench(Config):
+    """LiveCodeBench code generation, as published."""
+
+    kind: Literal["livecodebench"] = "livecodebench"
+    path: Path
+    """A file, or the folder of test.jsonl to test6.jsonl."""
+    release: str | None = None
+    """Of a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range such as v4_v6."""
+    start_date: date | None = None
+    """The first contest day."""
+    end_date: date | None = None
+    """A contest later than the midnight this day begins with is left out, as by LiveCodeBench's own flag."""
+    platforms: tuple[Literal["atcoder", "leetcode", "codeforces"], ...] = ()
+    """Empty: all."""
+    difficulties: tuple[Literal["easy", "medium", "hard"], ...] = ()
+    """Empty: all."""
+    prompt: PromptFormat = "published"
+    """`published`: LiveCodeBench's text for chat models; `instruct`, `bare`: as in training."""
+    time_limit_seconds: float = Field(default=6.0, gt=0, le=600)
+    """CPU seconds a test; LiveCodeBench's checker gives as many of wall time."""
+    memory_limit_mib: int = Field(default=2048, ge=32, le=65536)
+    """Of a test; LiveCodeBench's checker has no limit."""
+    skip_broken: bool = False
+    """Leave out problems whose tests cannot be read, and say which; otherwise they are an error."""
+
+
+class HumanEval(Config):
+    """HumanEval, with HumanEval+ where `plus` names its file."""
+
+    kind: Literal["humaneval"]
+    path: Path
+    """HumanEval.jsonl.gz."""
+    plus: Path | None = None
+    """EvalPlus's HumanEvalPlus.jsonl(.gz)."""
+
+
+class Mbpp(Config):
+    """MBPP, with MBPP+ where `plus` names its file."""
+
+    kind: Literal["mbpp"]
+    path: Path
+    """mbpp.jsonl or sanitized-mbpp.json."""
+    plus: Path | None = None
+    """EvalPlus's MbppPlus.jsonl(.gz); its inputs replace the assertions."""
+    split: Split = "test"
+    """As published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
+
+
+class ProblemFile(Config):
+    """A problem file in our own format."""
+
+    kind: Literal["problems"]
+    path: Path
+    """One problem a line (see the problem record)."""
+    prompt: Literal["instruct", "bare"] = "instruct"
+    """As in training."""
+
+
+class Sampling(Config):
+    """How responses are sampled. The defaults are LiveCodeBench's, but for the number and the length (the paper's)."""
+
+    num_samples: int = Field(default=4, ge=1)
+    """Responses per problem: n."""
+    temperature: float = Field(default=0.2, ge=0, le=4)
+    """0 takes the likeliest token; all samples of a problem are then the same."""
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    max_tokens: int = Field(default=8192, ge=1)
+    """Length limit of a response."""
+    seed: int = Field(default=0, ge=0)
+
+
+class Transformers(Config):
+    """Generate with transformers, on a GPU where there is one."""
+
+    kind: Literal["transformers"] = "transformers"
+    model: str = Field(min_length=1)
+    """A checkpoint folder or a hub id."""
+    revision: str | None = None
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Of the weights."""
+    template_options: dict[str, JsonValue] = Field(default={})
+    """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
+    batch_size: int = Field(default=16, ge=1)
+    """Responses sampled at a time; bounds memory."""
+    sampling: Sampling = Sampling()
+
+
+class Vllm(Config):
+    """Generate with vLLM, in this process."""
+
+    kind: Literal["vllm"]
+    model: str = Field(min_length=1)
+    """A checkpoint folder or a hub id."""
+    revision: str | None = None
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    num_gpus: int = Field(default=1, ge=1)
+    """Tensor parallel size."""
+    max_context_tokens: int | None = Field(default=None, ge=1)
+    """Prompt and response together; None: the model's own."""
+    template_options: dict[str, JsonValue] = Field(default={})
+    """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
+    batch_problems: int = Field(default=64, ge=1)
+    """Problems handed over at a time; what is written survives a kill."""
+    sampling: Sampling = Sampling()
+
+
+class Endpoint(Config):
+    """Generate with any server that speaks OpenAI's chat completions."""
+
+    kind: Literal["endpoint"]
+    base_url: str = Field(pattern=r"^https?://")
+    """Such as http://localhost:8000/v1."""
+    model: str = Field(min_length=1)
+    """The name that the server knows the model by."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Name of the environment variable that holds the key; sent only where it is set, and never written down."""
+    concurrency: int = Field(default=8, ge=1, le=1024)
+    """Requests at a time."""
+    timeout_seconds: float = Field(default=600.0, gt=0)
+    """Of one request."""
+    retries: int = Field(default=5, ge=0)
+    """After a lost connection, a time-out, status 408, 429 or 5xx; waits double from a second to a minute."""
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """What the server calls the length limit."""
+    send_seed: bool = True
+    """Ask for a seed of its own for each sample; some servers refuse the key."""
+    extra: dict[str, JsonValue] = Field(default={})
+    """Further keys of a request, such as top_k = 20, or chat_template_kwargs of vLLM's server."""
+    sampling: Sampling = Sampling()
+
+
+class GenerationFile(Config):
+    """Take the answers from a file."""
+
+    kind: Literal["file"]
+    path: Path
+    """JSON, JSON lines (also .gz) or Parquet."""
+    format: Literal["auto", "livecodebench", "evalplus", "rollouts"] = "auto"
+    """`livecodebench`: [{"question_id", "code_list"}]; `evalplus`: lines of {"task_id", "solution" or "completion"};
+    `rollouts`: our own, .parquet or .jsonl."""
+    step: int | None = None
+    """Of rollouts of several steps: the one to judge."""
+    allow_missing: bool = False
+    """Judge the problems that have answers, where others have none."""
+
+
+class Judging(Config):
+    """The judge."""
+
+    workers: int | None = Field(default=None, ge=1)
+    """Sandboxes at work at a time; None: one a core."""
+    stop: StopRule = "first_failure"
+    """When to leave out an answer's remaining tests."""
+    unsafe_sandbox: bool = False
+
+
+class EvalConfig(Config):
+    """An evaluation, whole."""
+
+    benchmark: Annotated[
+        Annotated[LiveCodeBench, Tag("livecodebench")]
+        | Annotated[HumanEval, Tag("humaneval")]
+        | Annotated[Mbpp, Tag("mbpp")]
+        | Annotated[ProblemFile, Tag("problems")],
+        kind_or("livecodebench"),
+    ]
+    generation: Annotated[
+        Annotated[Transformers, Tag("transformers")]
+        | Annotated[Vllm, Tag("vllm")]
+        | Annotated[Endpoint, Tag("endpoint")]
+        | Annotated[GenerationFile, Tag("file")],
+        kind_or("transformers"),
+    ]
+    judging: Judging = Judging()
+    pass_at: tuple[int, ...] = ()
+    """Further k of pass@k, besides 1 (the mean accuracy) and the number of samples."""
+
+    @model_validator(mode="after")
+    def _pass_at_fits(self) -> EvalConfig:
+        for k in self.pass_at:
+            if k < 1:
+                raise ValueError(f"pass_at holds {k}; k is 1 or more")
+            if not isinstance(self.generation, GenerationFile) and k > self.generation.sampling.num_samples:
+                raise ValueError(
+                    f"pass_at holds {k}, more than the {self.generation.sampling.num_samples} samples; "
+                    f"pass --generation.sampling.num_samples {k}"
+                )
+        return self
+
+
+NEUTRAL_KEYS = (
+    "judging.workers",
+    "judging.unsafe_sandbox",
+    "pass_at",
+    "generation.concurrency",
+    "generation.timeout_seconds",
+    "generation.retries",
+    "generation.api_key_env",
+    "generation.batch_size",
+    "generation.batch_problems",
+)
+"""Keys that change no verdict: a run may go on under other values."""

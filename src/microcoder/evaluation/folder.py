@@ -1,0 +1,132 @@
+"""The folder of an evaluation: what was asked, what was answered, what was judged. Everything is read from it again.
+
+    manifest.json     config, digest, problems, versions, machine, isolation
+    questions.jsonl   one line a problem: problem_id, title, platform, difficulty, date
+    samples.jsonl     one line a response as it came: problem_id, sample_index, completion, program, extraction,
+                      is_truncated, num_tokens
+    verdicts.jsonl    one line a verdict as it came: problem_id, sample_index, verdict, tests, detail
+    results.json      accuracy and pass@k by platform and difficulty, with intervals
+    report.md         the same as tables
+
+A run that was cut off goes on from the lines that are whole. Where a pair of problem and sample has two verdicts,
+because the first was a fault of the sandbox, the later one counts.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from microcoder.errors import DataError
+from microcoder.evaluation.samples import Sample
+from microcoder.runs import append_row, read_json, read_rows
+from microcoder.types import Outcome
+
+Key = tuple[str, int]
+"""Problem id and sample index."""
+Row = dict[str, Any]
+
+
+class EvaluationFolder:
+    """The files of one evaluation."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.manifest = root / "manifest.json"
+        self.questions = root / "questions.jsonl"
+        self.samples = root / "samples.jsonl"
+        self.verdicts = root / "verdicts.jsonl"
+        self.results = root / "results.json"
+        self.report = root / "report.md"
+        self._lock = root / ".lock"
+
+    @property
+    def has_begun(self) -> bool:
+        """Something was answered; a manifest alone, left by a start that failed, binds nobody."""
+        return self.manifest.exists() and self.samples.exists()
+
+    def check_place(self) -> None:
+        """Refuse a place that is something else, or that cannot be written.
+
+        Raises:
+            DataError: what is there, and what to type.
+        """
+        nearest = next(path for path in (self.root, *self.root.absolute().parents) if path.exists())
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+            raise DataError(f"{self.root} cannot be written: {nearest} is no writable folder; use another --run-dir")
+        ours = {self.manifest.name, self.questions.name, self._lock.name}
+        is_ours = self.manifest.exists() and self.read_manifest().get("kind") == "evaluation"
+        if self.root.exists() and not is_ours and any(path.name not in ours for path in self.root.iterdir()):
+            raise DataError(f"{self.root} is not empty and holds no evaluation; use another --run-dir")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from writing here; the kernel lets go when the holder dies.
+
+        Raises:
+            DataError: another process holds it.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with self._lock.open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise DataError(f"another process is at work in {self.root}; wait, or use another --run-dir") from None
+            yield
+
+    def mend(self) -> None:
+        """Cut off last lines that a kill left half written, so that the next line does not join them."""
+        for path in (self.samples, self.verdicts):
+            if path.exists():
+                body = path.read_bytes()
+                whole = body.rfind(b"\n") + 1
+                if whole < len(body):
+                    os.truncate(path, whole)
+
+    def read_manifest(self) -> Row:
+        """Return the manifest.
+
+        Raises:
+            DataError: there is none.
+        """
+        if not self.manifest.exists():
+            raise DataError(f"{self.root} holds no evaluation (no manifest.json); name a folder of `microcoder eval`")
+        return read_json(self.manifest, what="manifest")
+
+    def read_questions(self) -> list[Row]:
+        """Return what is known of each problem."""
+        return read_rows(self.questions)
+
+    def read_samples(self) -> dict[Key, Sample]:
+        """Return the responses there are."""
+        samples = (self._decode(row) for row in read_rows(self.samples))
+        return {(sample.problem_id, sample.sample_index): sample for sample in samples}
+
+    def read_verdicts(self) -> dict[Key, Row]:
+        """Return the latest verdict of each sample, faults of the sandbox among them."""
+        try:
+            return {(row["problem_id"], row["sample_index"]): row for row in read_rows(self.verdicts)}
+        except (KeyError, TypeError):
+            raise DataError(f"{self.verdicts} was edited or damaged: a line names no sample") from None
+
+    def judged(self) -> set[Key]:
+        """Return the samples whose verdict stands; what the sandbox failed on is judged again."""
+        return {key for key, row in self.read_verdicts().items() if row["verdict"] != Outcome.SANDBOX_FAULT}
+
+    def add_sample(self, sample: Sample) -> None:
+        """Keep a response as soon as it is there."""
+        append_row(self.samples, sample.as_record())
+
+    def add_verdict(self, row: Row) -> None:
+        """Keep a verdict as soon as it is known."""
+        append_row(self.verdicts, row)
+
+    def _decode(self, row: Row) -> Sample:
+        try:
+            return Sample.from_record(row)
+        except (KeyError, TypeError):
+            raise DataError(f"{self.samples} was edited or damaged: a line lacks a field") from None

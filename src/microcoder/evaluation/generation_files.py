@@ -1,0 +1,181 @@
+"""Answers that somebody generated before: three formats of files, one kind of sample.
+
+| format          | file                                                     | what is judged                     |
+|-----------------|----------------------------------------------------------|------------------------------------|
+| `livecodebench` | JSON: [{"question_id", "code_list"}], or a list of lists | each code as it is                 |
+| `evalplus`      | JSON lines: {"task_id", "solution" or "completion"}      | the solution, or prompt+completion |
+| `rollouts`      | our Parquet or JSON lines: {"problem_id", "completion"}  | the program in the completion      |
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microcoder.dataset.benchmarks import Question
+from microcoder.errors import ConfigError, DataError
+from microcoder.evaluation.config import GenerationFile
+from microcoder.evaluation.samples import Response, Sample
+from microcoder.runs import read_rollouts
+
+_GIVEN = "given_as_code"
+_EMPTY = "empty_code"
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """What a file holds for some questions."""
+
+    samples: list[Sample]
+    num_ignored: int
+    """Answers to problems that are not asked."""
+
+
+def read_samples(config: GenerationFile, questions: Sequence[Question]) -> Generations:
+    """Read the answers to some questions.
+
+    Raises:
+        ConfigError: the format is not that of the file.
+        DataError: the file is missing or broken, or has no answer to some of the questions.
+    """
+    by_id = {question.id: question for question in questions}
+    rows = _read_rows(config.path)
+    kind = config.format if config.format != "auto" else _guess_format(rows, config.path)
+    readers = {"livecodebench": _from_livecodebench, "evalplus": _from_evalplus, "rollouts": _from_rollouts}
+    found = list(readers[kind](rows, by_id, config))
+    samples = [sample for sample in found if sample is not None]
+    if not samples:
+        raise DataError(f"generation file {config.path} answers none of the {len(questions)} problems; check the ids")
+    answered = {sample.problem_id for sample in samples}
+    missing = [question.id for question in questions if question.id not in answered]
+    if missing and not config.allow_missing:
+        raise DataError(
+            f"generation file {config.path} has no answer to {len(missing)} of {len(questions)} problems (first: "
+            f"{missing[0]!r}); narrow the benchmark to what was asked, or pass --generation.allow-missing true"
+        )
+    return Generations(samples, len(found) - len(samples))
+
+
+def _read_rows(path: Path) -> list[Any]:
+    if path.suffix == ".parquet":
+        if not path.exists():
+            raise DataError(f"generation file {path} does not exist; check the path")
+        try:
+            return read_rollouts(path)
+        except ImportError:
+            raise ConfigError("Parquet needs pyarrow; type: pip install 'microcoder[insights]'") from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"generation file {path} is no Parquet file ({error})") from None
+    try:
+        packed = path.read_bytes()
+        text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8")
+    except FileNotFoundError:
+        raise DataError(f"generation file {path} does not exist; check the path") from None
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise DataError(f"generation file {path} cannot be read as UTF-8 ({type(error).__name__})") from None
+    if text.lstrip().startswith("["):
+        return _parse(text, f"generation file {path}")
+    lines = enumerate(text.split("\n"), 1)
+    return [_parse(line, f"generation file {path} line {number}") for number, line in lines if line.strip()]
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where} is not JSON ({error})") from None
+
+
+def _guess_format(rows: Sequence[Any], path: Path) -> str:
+    first = rows[0] if rows else None
+    if isinstance(first, list) or (isinstance(first, Mapping) and "code_list" in first):
+        return "livecodebench"
+    if isinstance(first, Mapping) and "task_id" in first and ("solution" in first or "completion" in first):
+        return "evalplus"
+    if isinstance(first, Mapping) and "problem_id" in first:
+        return "rollouts"
+    raise DataError(
+        f"generation file {path} is in no known format; use [{{question_id, code_list}}], lines of "
+        "{task_id, solution} or {task_id, completion}, or our rollouts (problem_id, completion)"
+    )
+
+
+def _from_livecodebench(
+    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile
+) -> Iterator[Sample | None]:
+    if rows and all(isinstance(row, list) for row in rows):
+        # LiveCodeBench's other form: lists alone, in the order of the sorted ids.
+        if len(rows) != len(by_id):
+            raise DataError(
+                f"{config.path} holds {len(rows)} lists for {len(by_id)} problems; lists without question_id must "
+                "answer exactly the selected problems, in the order of their ids"
+            )
+        rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
+    seen: set[str] = set()
+    for number, row in enumerate(rows, 1):
+        where = f"generation file {config.path} item {number}"
+        name, codes = _field(row, "question_id", where), row.get("code_list")
+        if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
+            raise DataError(f"{where}: code_list is missing or no list of texts")
+        if name in seen:
+            raise DataError(f"{where}: question_id {name!r} was used before; put all its codes into one code_list")
+        seen.add(name)
+        yield from (_given(name, index, code) if name in by_id else None for index, code in enumerate(codes))
+
+
+def _from_evalplus(
+    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile
+) -> Iterator[Sample | None]:
+    counts: Counter[str] = Counter()
+    for number, row in enumerate(rows, 1):
+        where = f"generation file {config.path} line {number}"
+        name = _field(row, "task_id", where)
+        if name not in by_id:
+            yield None
+            continue
+        code = row["solution"] if "solution" in row else row.get("completion")
+        if not isinstance(code, str):
+            raise DataError(f"{where}: neither solution nor completion is a text")
+        if "solution" not in row:
+            code = by_id[name].statement + code
+        yield _given(name, counts[name], code)
+        counts[name] += 1
+
+
+def _from_rollouts(
+    rows: Sequence[Any], by_id: Mapping[str, Question], config: GenerationFile
+) -> Iterator[Sample | None]:
+    counts: Counter[str] = Counter()
+    steps = {row.get("step") for row in rows if isinstance(row, Mapping)}
+    if config.step is None and len(steps) > 1:
+        raise ConfigError(f"{config.path} holds rollouts of {len(steps)} steps; choose one by --generation.step")
+    for number, row in enumerate(rows, 1):
+        where = f"generation file {config.path} line {number}"
+        name = _field(row, "problem_id", where)
+        if name not in by_id or (config.step is not None and row.get("step") != config.step):
+            yield None
+            continue
+        text = row.get("completion")
+        if not isinstance(text, str):
+            raise DataError(f"{where}: completion is missing or no text")
+        response = Response(text, bool(row.get("is_truncated", False)), row.get("num_tokens"))
+        yield Sample.from_response(name, counts[name], response)
+        counts[name] += 1
+
+
+def _field(row: Any, name: str, where: str) -> str:
+    value = row.get(name) if isinstance(row, Mapping) else None
+    if not isinstance(value, str | int):
+        raise DataError(f"{where}: {name} is missing")
+    return str(value)
+
+
+def _given(problem_id: str, sample_index: int, code: str) -> Sample:
+    if not code.strip():
+        return Sample(problem_id, sample_index, None, None, _EMPTY)
+    return Sample(problem_id, sample_index, None, code, _GIVEN)

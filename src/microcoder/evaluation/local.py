@@ -1,0 +1,70 @@
+"""Responses of a model in this process: hands requests to `training/inference.py` in batches. Needs torch."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+
+from microcoder.errors import ConfigError
+from microcoder.evaluation.config import Sampling, Transformers, Vllm
+from microcoder.evaluation.samples import Request, Response
+
+
+class LocalGenerator:
+    """Loads the model on the first request."""
+
+    def __init__(self, config: Transformers | Vllm, *, tell: Callable[[str], None]) -> None:
+        """Name a model.
+
+        Raises:
+            ConfigError: what runs it is not installed.
+        """
+        if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
+            raise ConfigError(
+                "generating with a local model needs torch and transformers, which are not installed; "
+                "type: pip install 'microcoder[train]', or use generation.kind endpoint or file"
+            )
+        if isinstance(config, Vllm) and importlib.util.find_spec("vllm") is None:
+            raise ConfigError(
+                "generation.kind = 'vllm', but vLLM is not installed; type: pip install vllm (GPU machines only), "
+                "or use generation.kind transformers, or endpoint with a server of your own"
+            )
+        self._config, self._tell = config, tell
+
+    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[Request, Response]]:
+        """Yield a response to each request, batch by batch.
+
+        Raises:
+            ConfigError: the model cannot be asked, for want of a chat template or of memory for vLLM.
+            DataError: the model cannot be loaded.
+        """
+        from microcoder.training.inference import Decoding, LocalModel, TransformersModel, VllmModel
+
+        config = self._config
+        self._tell(f"loading {config.model}")
+        sampling: Sampling = config.sampling
+        model: LocalModel
+        if isinstance(config, Vllm):
+            model = VllmModel(
+                config.model,
+                revision=config.revision,
+                dtype=config.dtype,
+                num_gpus=config.num_gpus,
+                max_context_tokens=config.max_context_tokens,
+                template_options=config.template_options,
+            )
+            size = config.batch_problems * sampling.num_samples
+        else:
+            model = TransformersModel(
+                config.model,
+                revision=config.revision,
+                dtype=config.dtype,
+                template_options=config.template_options,
+            )
+            size = config.batch_size
+        decoding = Decoding(sampling.temperature, sampling.top_p, sampling.max_tokens)
+        for start in range(0, len(requests), size):
+            batch = requests[start : start + size]
+            answers = model.respond([request.messages for request in batch], [r.seed for r in batch], decoding)
+            for request, answer in zip(batch, answers, strict=True):
+                yield request, Response(answer.text, answer.is_truncated, answer.num_tokens)

@@ -1,0 +1,31 @@
+"""What an evaluation tells while it works."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Observer(Protocol):
+    """A display."""
+
+    def phase(self, name: str, *, done: int, total: int) -> None:
+        """Say what is done from now on, and how much of it there is."""
+
+    def advance(self, label: str) -> None:
+        """Count one more, of this kind."""
+
+    def note(self, text: str) -> None:
+        """Show one line that stays."""
+
+
+class Silent:
+    """Tells nothing."""
+
+    def phase(self, name: str, *, done: int, total: int) -> None:
+        """Do nothing."""
+
+    def advance(self, label: str) -> None:
+        """Do nothing."""
+
+    def note(self, text: str) -> None:
+        """Do nothing."""

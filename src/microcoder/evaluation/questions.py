@@ -1,0 +1,151 @@
+"""The questions of a config: which problems, and the messages that ask them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time
+from typing import Any
+
+from microcoder.dataset import read_problems
+from microcoder.dataset.benchmarks import Question, Selection, read_humaneval, read_livecodebench, read_mbpp
+from microcoder.evaluation.config import EvalConfig, HumanEval, LiveCodeBench, Mbpp, ProblemFile
+from microcoder.training.prompts import PromptStyle, build_prompt
+from microcoder.types import Problem, TestCase
+
+Messages = list[dict[str, str]]
+"""A chat: roles and contents."""
+
+_EXPERT = (
+    "You are an expert Python programmer. You will be given a question (problem specification) and will generate a "
+    "correct Python program that matches the specification and passes all tests."
+)
+_WITH_STARTER = (
+    "You will use the following starter code to write the solution to the problem and enclose your code within "
+    "delimiters."
+)
+_WITHOUT_STARTER = (
+    "Read the inputs from stdin solve the problem and write the answer to stdout (do not directly test on the sample "
+    "inputs). Enclose your code within delimiters as follows. Ensure that when the python program runs, it reads the "
+    "inputs, runs the algorithm and writes output to STDOUT."
+)
+
+
+def load_questions(config: EvalConfig, *, tell: Callable[[str], None]) -> list[Question]:
+    """Return the questions that a config selects; `tell` hears of those that are left out as broken.
+
+    Raises:
+        ConfigError: the selection contradicts itself.
+        DataError: a file is missing or broken.
+    """
+    benchmark = config.benchmark
+    match benchmark:
+        case LiveCodeBench():
+            selection = Selection(
+                benchmark.platforms,
+                benchmark.difficulties,
+                _midnight(benchmark.start_date),
+                _midnight(benchmark.end_date),
+            )
+            return read_livecodebench(
+                benchmark.path,
+                release=benchmark.release,
+                selection=selection,
+                time_limit_seconds=benchmark.time_limit_seconds,
+                memory_limit_mib=benchmark.memory_limit_mib,
+                on_broken=(lambda why: tell(f"left out: {why}")) if benchmark.skip_broken else None,
+            )
+        case HumanEval():
+            return read_humaneval(benchmark.path, plus=benchmark.plus)
+        case Mbpp():
+            return read_mbpp(benchmark.path, split=benchmark.split, plus=benchmark.plus)
+        case ProblemFile():
+            return [_own_question(problem) for problem in read_problems(benchmark.path)]
+
+
+def digest_questions(questions: Sequence[Question]) -> str:
+    """Return what tells these questions, their prompts and their tests from others."""
+    return hashlib.sha256("\n".join(f"{q.id} {q.digest}" for q in questions).encode()).hexdigest()[:16]
+
+
+def question_record(question: Question) -> dict[str, Any]:
+    """Return what a report needs to know of a question."""
+    return {
+        "problem_id": question.id,
+        "title": question.title,
+        "platform": question.platform,
+        "difficulty": question.difficulty,
+        "date": question.date.isoformat() if question.date else None,
+    }
+
+
+def build_messages(question: Question, config: EvalConfig) -> Messages:
+    """Return the chat that asks a question."""
+    benchmark = config.benchmark
+    match benchmark:
+        case LiveCodeBench(prompt="published"):
+            return [{"role": "system", "content": _EXPERT}, _user(_livecodebench_text(question))]
+        case LiveCodeBench() | ProblemFile():
+            return [_user(_training_text(question, "bare" if benchmark.prompt == "bare" else "instruct"))]
+        case HumanEval():
+            return [_user(_humaneval_text(question))]
+        case Mbpp():
+            return [_user(_mbpp_text(question))]
+
+
+def _livecodebench_text(question: Question) -> str:
+    """LiveCodeBench's prompt for chat models, to the letter: results are compared with published ones."""
+    instruction, code = _WITHOUT_STARTER, "# YOUR CODE HERE"
+    if question.starter_code:
+        instruction, code = _WITH_STARTER, question.starter_code
+    return (
+        f"### Question:\n{question.statement}\n\n### Format: {instruction}\n```python\n{code}\n```\n\n"
+        "### Answer: (use the provided format with backticks)\n\n"
+    )
+
+
+def _training_text(question: Question, style: PromptStyle) -> str:
+    asked = Problem(
+        id=question.id,
+        statement=question.statement,
+        fn_name=question.fn_name,
+        starter_code=question.starter_code or None,
+        tests=(TestCase(input="", output=""),),
+    )
+    return build_prompt(asked, style=style).text
+
+
+def _humaneval_text(question: Question) -> str:
+    return (
+        "Complete this function. Answer with a self-contained Python program in one fenced code block "
+        "(```python ... ```) that holds the whole function and all imports it needs.\n\n"
+        f"```python\n{question.statement.strip()}\n```\n"
+    )
+
+
+def _mbpp_text(question: Question) -> str:
+    tests = "\n".join(question.examples)
+    return (
+        f"{question.statement.strip()}\n\nYour code should pass these tests:\n\n```python\n{tests}\n```\n\n"
+        "Answer with a self-contained Python program in one fenced code block (```python ... ```).\n"
+    )
+
+
+def _user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def _midnight(day: date | None) -> datetime | None:
+    return datetime.combine(day, time()) if day is not None else None
+
+
+def _own_question(problem: Problem) -> Question:
+    return Question(
+        id=problem.id,
+        statement=problem.statement,
+        difficulty=problem.tier or "",
+        starter_code=problem.starter_code or "",
+        fn_name=problem.fn_name,
+        digest=hashlib.sha256(problem.model_dump_json().encode()).hexdigest()[:16],
+        load=lambda: problem,
+    )

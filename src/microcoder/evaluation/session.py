@@ -1,0 +1,237 @@
+"""An evaluation, whole: ask, judge, sum up. One function, `run_evaluation`, read top to bottom.
+
+Asking and judging are two passes: each goes on from what the folder holds, and the second needs no model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from microcoder.config import flatten
+from microcoder.dataset.benchmarks import Question
+from microcoder.errors import DataError
+from microcoder.evaluation.config import NEUTRAL_KEYS, Endpoint, EvalConfig, GenerationFile
+from microcoder.evaluation.endpoint import EndpointGenerator
+from microcoder.evaluation.folder import EvaluationFolder, Key
+from microcoder.evaluation.generation_files import read_samples
+from microcoder.evaluation.local import LocalGenerator
+from microcoder.evaluation.observer import Observer
+from microcoder.evaluation.questions import build_messages, digest_questions, load_questions, question_record
+from microcoder.evaluation.report import summarise, write_report
+from microcoder.evaluation.samples import Generator, Request, Sample
+from microcoder.evaluator import Judge
+from microcoder.evaluator.submissions import verdict_record
+from microcoder.evaluator.verdict_files import digest_input
+from microcoder.runs import write_json, write_text
+from microcoder.training.manifest import read_git, read_packages
+from microcoder.types import Problem, Verdict
+
+FORMAT = 1
+_TESTS_AT_ONCE_BYTES = 256 << 20
+"""A judge keeps the tests of its problems; a LiveCodeBench release has more of them than memory."""
+
+
+def run_evaluation(
+    config: EvalConfig, *, run_directory: Path, observer: Observer, command: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Evaluate, or go on with an evaluation that was cut off; return its results.
+
+    Raises:
+        ConfigError: the config contradicts itself or the machine, or an endpoint refuses.
+        DataError: a file is broken, or the folder holds an evaluation under another config.
+        EvaluatorFault: there is no sandbox on this machine.
+        KeyboardInterrupt: stopped by the user; the same call goes on.
+    """
+    folder = EvaluationFolder(run_directory)
+    folder.check_place()
+    check_config(folder, config)
+    observer.phase("reading the benchmark", done=0, total=0)
+    questions = load_questions(config, tell=observer.note)
+    with folder.lock():
+        _open_folder(folder, config, questions, command=command)
+        _collect_samples(folder, config, questions, observer=observer)
+        _judge_samples(folder, config, questions, observer=observer)
+        results = summarise(folder, pass_at=config.pass_at)
+        write_json(folder.results, results)
+        write_report(folder, results)
+    return results
+
+
+def check_config(folder: EvaluationFolder, config: EvalConfig) -> None:
+    """Refuse to mix answers of two configs in one folder.
+
+    Raises:
+        DataError: which keys differ, and what to type.
+    """
+    if not folder.has_begun:
+        return
+    old, new = flatten(folder.read_manifest().get("config", {})), flatten(config.model_dump(mode="json"))
+    changes = [
+        f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"
+        for key in sorted(old.keys() | new.keys())
+        if key not in NEUTRAL_KEYS and old.get(key) != new.get(key)
+    ]
+    if changes:
+        raise DataError(
+            f"{folder.root} holds an evaluation under another config ({'; '.join(changes)}); "
+            "use the same config to go on with it, or another --run-dir"
+        )
+
+
+def digest_config(config: EvalConfig) -> str:
+    """Return a digest of every key that can change a result."""
+    values = {key: value for key, value in flatten(config.model_dump(mode="json")).items() if key not in NEUTRAL_KEYS}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _open_folder(
+    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, command: Sequence[str]
+) -> None:
+    """Write the manifest of a new evaluation, or see that an old one asked the same.
+
+    Raises:
+        DataError: the problems or the generation file have changed.
+    """
+    check_config(folder, config)
+    origin = {
+        "benchmark": {"num_problems": len(questions), "digest": digest_questions(questions)},
+        "generations": digest_input(config.generation.path)
+        if isinstance(config.generation, GenerationFile) and config.generation.path.is_file()
+        else None,
+    }
+    if folder.has_begun:
+        recorded = folder.read_manifest()
+        for what, now in origin.items():
+            if recorded.get(what) != now:
+                raise DataError(
+                    f"{folder.root} began with {what} {json.dumps(recorded.get(what))}, now they are "
+                    f"{json.dumps(now)}; put back what it began with, or use another --run-dir"
+                )
+        folder.mend()
+        return
+    # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
+    with Judge(workers=1, unsafe=config.judging.unsafe_sandbox) as judge:
+        isolation = judge.isolation.as_record()
+    manifest = {
+        "format": FORMAT,
+        "kind": "evaluation",
+        "name": folder.root.name,
+        "microcoder_version": version("microcoder"),
+        "command": list(command),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "config": config.model_dump(mode="json"),
+        "digest": digest_config(config),
+        **origin,
+        "git": read_git(Path(__file__).parent),
+        "packages": read_packages(),
+        "machine": {
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+            "num_cpus": len(os.sched_getaffinity(0)),
+        },
+        "isolation": isolation,
+    }
+    write_json(folder.manifest, manifest)
+    rows = (json.dumps(question_record(question), ensure_ascii=False) for question in questions)
+    write_text(folder.questions, "".join(f"{row}\n" for row in rows))
+
+
+def _collect_samples(
+    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: Observer
+) -> None:
+    """Make, or read, the samples that are missing."""
+    done = folder.read_samples()
+    if isinstance(config.generation, GenerationFile):
+        found = read_samples(config.generation, questions)
+        if found.num_ignored:
+            observer.note(f"{found.num_ignored} answers to problems that are not selected were left out")
+        if len(done) < len(found.samples):
+            rows = (json.dumps(sample.as_record(), ensure_ascii=False) for sample in found.samples)
+            write_text(folder.samples, "".join(f"{row}\n" for row in rows))
+        return
+    sampling = config.generation.sampling
+    requests = [
+        Request(question.id, index, build_messages(question, config), _seed(sampling.seed, question.id, index))
+        for question in questions
+        for index in range(sampling.num_samples)
+        if (question.id, index) not in done
+    ]
+    if not requests:
+        return
+    generator: Generator
+    if isinstance(config.generation, Endpoint):
+        generator = EndpointGenerator(config.generation)
+    else:
+        generator = LocalGenerator(config.generation, tell=observer.note)
+    observer.phase("generating", done=len(done), total=len(done) + len(requests))
+    for request, response in generator.generate(requests):
+        sample = Sample.from_response(request.problem_id, request.sample_index, response)
+        folder.add_sample(sample)
+        observer.advance(sample.extraction)
+
+
+def _judge_samples(
+    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: Observer
+) -> None:
+    """Judge the samples that have no verdict that stands, some problems at a time."""
+    samples, judged = folder.read_samples(), folder.judged()
+    pending: dict[str, list[Sample]] = {}
+    for key, sample in sorted(samples.items()):
+        if key not in judged:
+            pending.setdefault(sample.problem_id, []).append(sample)
+    observer.phase("judging", done=len(judged), total=len(samples))
+    group: list[tuple[Question, Problem, Sample]] = []
+    num_bytes = 0
+    for question in questions:
+        if question.id not in pending:
+            continue
+        problem = question.load()
+        num_bytes += sum(len(test.input) + len(test.output) for test in problem.tests)
+        group += [(question, problem, sample) for sample in pending[question.id]]
+        if num_bytes > _TESTS_AT_ONCE_BYTES:
+            _judge_group(folder, config, group, observer=observer)
+            group, num_bytes = [], 0
+    if group:
+        _judge_group(folder, config, group, observer=observer)
+    counts = Counter(row["verdict"] for row in folder.read_verdicts().values())
+    if num_faults := counts.get("sandbox_fault", 0):
+        observer.note(
+            f"{num_faults} samples have no verdict because the sandbox failed; they are in no figure, "
+            "and the same command judges just these again"
+        )
+
+
+def _judge_group(
+    folder: EvaluationFolder,
+    config: EvalConfig,
+    group: Sequence[tuple[Question, Problem, Sample]],
+    *,
+    observer: Observer,
+) -> None:
+    programs = [question.program(sample.program, sample.extraction) for question, _, sample in group]
+
+    def keep(index: int, verdict: Verdict) -> None:
+        sample = group[index][2]
+        key: Key = (sample.problem_id, sample.sample_index)
+        record = {name: value for name, value in verdict_record("", verdict).items() if name != "id"}
+        folder.add_verdict({"problem_id": key[0], "sample_index": key[1], **record})
+        observer.advance(verdict.outcome.value)
+
+    judging = config.judging
+    with Judge(workers=judging.workers, stop=judging.stop, unsafe=judging.unsafe_sandbox) as judge:
+        judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
+
+
+def _seed(seed: int, problem_id: str, sample_index: int) -> int:
+    """Return a sample's own seed, whatever was sampled before it."""
+    digest = hashlib.sha256(f"{seed} {problem_id} {sample_index}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

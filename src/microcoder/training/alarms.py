@@ -1,0 +1,113 @@
+"""Early warnings: what goes wrong most often in a run, each with its cause and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from microcoder.metrics import StepMetrics
+from microcoder.training.sampling_config import DiversityWatch
+from microcoder.training.trend import follow_trend
+
+TRUNCATED_SHARE = 0.9
+NO_CODE_SHARE = 0.5
+FLAT_SHARE = 0.95
+UNSCORED_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something that a step shows and a person should see."""
+
+    name: str
+    cause: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.cause}; {self.fix}"
+
+
+def find_alarms(
+    metrics: StepMetrics,
+    *,
+    diversities: Sequence[float | None],
+    watch: DiversityWatch,
+    breaks: Collection[int] = (),
+) -> list[Alarm]:
+    """Return what is wrong with a step.
+
+    Args:
+        metrics: the step's row.
+        diversities: of all steps up to and with this one.
+        watch: how a decline of diversity is told.
+        breaks: steps at which the temperature schedule jumps.
+    """
+    checks = (
+        _everything_truncated(metrics),
+        _no_code(metrics),
+        _all_groups_flat(metrics),
+        _diversity_falling(diversities, watch, breaks),
+        _sandbox_faults(metrics),
+    )
+    return [alarm for alarm in checks if alarm]
+
+
+def _everything_truncated(metrics: StepMetrics) -> Alarm | None:
+    if metrics.truncated_share < TRUNCATED_SHARE:
+        return None
+    return Alarm(
+        "everything_truncated",
+        f"{metrics.truncated_share:.0%} of the responses reached the limit of {metrics.max_response_tokens} tokens",
+        "raise rollout.max_response_tokens; if responses go on after their answer, the model's end-of-sequence token "
+        "is not the tokenizer's",
+    )
+
+
+def _no_code(metrics: StepMetrics) -> Alarm | None:
+    if metrics.no_code_share < NO_CODE_SHARE:
+        return None
+    return Alarm(
+        "no_code",
+        f"{metrics.no_code_share:.0%} of the responses hold no whole code block",
+        f'read some of rollouts/step_{metrics.step:06d}.parquet; prompt_style = "instruct" asks for the block, a base '
+        "model needs a warm start, and truncated responses need room",
+    )
+
+
+def _all_groups_flat(metrics: StepMetrics) -> Alarm | None:
+    if metrics.zero_variance_share < FLAT_SHARE:
+        return None
+    solved = metrics.sampled_accuracy
+    if solved is not None and solved > 0.5:
+        cause, fix = "nearly all samples are right", "train on harder problems"
+    else:
+        cause, fix = "nearly all samples are wrong", "train on easier problems, or look at no_code and truncated first"
+    return Alarm(
+        "all_groups_flat",
+        f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward and teach nothing: {cause}",
+        f"{fix}; more rollout.num_samples or algorithm.group_filtering.kind dynamic find the few that differ",
+    )
+
+
+def _diversity_falling(
+    diversities: Sequence[float | None], watch: DiversityWatch, breaks: Collection[int]
+) -> Alarm | None:
+    decline = follow_trend(diversities, watch=watch, breaks=breaks).decline
+    if decline is None:
+        return None
+    return Alarm(
+        "diversity_falling",
+        f"diversity fell steadily from {decline.start:.3f} to {decline.end:.3f} in {watch.window_steps} steps; at this "
+        f"rate it halves in {decline.steps_to_half}, and runs fail that way",
+        "train at a higher temperature (microcoder probe), or let rollout.diversity_watch.answers change to one",
+    )
+
+
+def _sandbox_faults(metrics: StepMetrics) -> Alarm | None:
+    if metrics.unscored_share <= UNSCORED_SHARE:
+        return None
+    return Alarm(
+        "sandbox_faults",
+        f"the sandbox could not judge {metrics.unscored_share:.1%} of the rollouts; they are in no mean or advantage",
+        "look at the machine: memory, process limits, disk; fewer evaluator.workers need less of all",
+    )

@@ -1,0 +1,173 @@
+"""Responses of a model in this process, with transformers or vLLM. Sampling only: no trainer, no rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from microcoder.errors import ConfigError
+from microcoder.training.weights import load_checkpoint, model_source
+
+Chat = Sequence[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How tokens are chosen."""
+
+    temperature: float
+    """0: the likeliest."""
+    top_p: float
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """One response."""
+
+    text: str
+    num_tokens: int
+    """With the end-of-sequence token, where it was generated."""
+    is_truncated: bool
+
+
+class LocalModel(Protocol):
+    """A loaded model."""
+
+    def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Generated]:
+        """Return one response to each chat; each has a seed of its own."""
+        ...
+
+
+class TransformersModel:
+    """A model that transformers runs, on a GPU where there is one."""
+
+    def __init__(
+        self, name: str, *, revision: str | None, dtype: str, template_options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Load it.
+
+        Raises:
+            DataError: the folder or the hub has no such model, or only a part of it.
+        """
+        model, self._tokenizer = load_checkpoint(model_source(name), revision=revision, dtype=dtype)
+        self._template_options = template_options or {}
+        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._ends = _end_tokens(model, self._tokenizer)
+        self._model: Any = model.to(self._device).eval()  # pyrefly: ignore[bad-argument-type]
+
+    def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Generated]:
+        """Return one response to each chat, all in one batch; the first seed stands for the batch."""
+        texts = [_render(self._tokenizer, chat, self._template_options) for chat in chats]
+        self._tokenizer.padding_side = "left"
+        if self._tokenizer.pad_token_id is None:
+            self._tokenizer.pad_token_id = self._ends[0]
+        batch = self._tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=False).to(self._device)
+        is_sampling = decoding.temperature > 0
+        chosen = {"temperature": decoding.temperature, "top_p": decoding.top_p, "top_k": 0} if is_sampling else {}
+        # Written out: what the checkpoint's own generation_config.json says must not decide.
+        settings = GenerationConfig(
+            do_sample=is_sampling,
+            max_new_tokens=decoding.max_tokens,
+            eos_token_id=self._ends,
+            pad_token_id=self._tokenizer.pad_token_id,
+            **chosen,
+        )
+        torch.manual_seed(seeds[0])
+        with torch.inference_mode():
+            tokens: Any = self._model.generate(
+                input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], generation_config=settings
+            )
+        return [self._read(row) for row in tokens[:, batch["input_ids"].shape[1] :].tolist()]
+
+    def _read(self, row: list[int]) -> Generated:
+        end = next((position for position, token in enumerate(row) if token in self._ends), None)
+        response = row if end is None else row[: end + 1]
+        text = self._tokenizer.decode(response, skip_special_tokens=True)
+        return Generated(str(text), len(response), end is None)
+
+
+class VllmModel:
+    """A model that vLLM runs in this process."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        revision: str | None,
+        dtype: str,
+        num_gpus: int,
+        max_context_tokens: int | None,
+        template_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Load it.
+
+        Raises:
+            ConfigError: vLLM refuses the model.
+        """
+        from vllm import LLM  # pyrefly: ignore[missing-import]
+
+        self._template_options = dict(template_options or {})
+        try:
+            self._engine = LLM(
+                model=model_source(name),
+                revision=revision,
+                dtype=dtype,
+                tensor_parallel_size=num_gpus,
+                max_model_len=max_context_tokens,
+            )
+        except (ValueError, RuntimeError, OSError) as error:
+            raise ConfigError(f"vLLM cannot load {name!r}: {str(error).strip().splitlines()[0]}") from None
+
+    def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Generated]:
+        """Return one response to each chat.
+
+        Raises:
+            ConfigError: a prompt is longer than the context.
+        """
+        from vllm import SamplingParams  # pyrefly: ignore[missing-import]
+
+        settings = [
+            SamplingParams(
+                temperature=decoding.temperature, top_p=decoding.top_p, max_tokens=decoding.max_tokens, seed=seed
+            )
+            for seed in seeds
+        ]
+        try:
+            answers = self._engine.chat(
+                [list(chat) for chat in chats],
+                settings,
+                use_tqdm=False,
+                chat_template_kwargs=self._template_options or None,
+            )
+        except ValueError as error:
+            raise ConfigError(
+                f"vLLM refuses a prompt: {str(error).strip().splitlines()[0]}; "
+                "raise generation.max_context_tokens, or select other problems"
+            ) from None
+        outputs = [answer.outputs[0] for answer in answers]
+        return [Generated(out.text, len(out.token_ids), out.finish_reason == "length") for out in outputs]
+
+
+def _render(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping[str, Any]) -> str:
+    if tokenizer.chat_template is None:
+        raise ConfigError(
+            "the tokenizer has no chat template, so a base model cannot be asked; use an instruction-tuned checkpoint, "
+            "or save a chat_template into its tokenizer_config.json"
+        )
+    return str(tokenizer.apply_chat_template(list(chat), tokenize=False, add_generation_prompt=True, **options))
+
+
+def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """Return what ends a response: the checkpoint may name several tokens."""
+    named = getattr(model.generation_config, "eos_token_id", None)
+    ends = named if isinstance(named, list) else [] if named is None else [named]
+    if tokenizer.eos_token_id is not None and tokenizer.eos_token_id not in ends:
+        ends = [*ends, tokenizer.eos_token_id]
+    if not ends:
+        raise ConfigError("the checkpoint names no end-of-sequence token; save one into its generation_config.json")
+    return ends

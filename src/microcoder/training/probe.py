@@ -1,0 +1,166 @@
+"""The probe: which temperature to train at, from the untrained model's accuracy and diversity (paper, section 3.2).
+
+Two bounds. Low: a temperature whose initial diversity is under the value that training converges to only loses
+diversity from there, and training fails. High: in the drastic range diversity swings and accuracy breaks down.
+Between them the lowest temperature is taken: it keeps most accuracy and lies farthest from the drastic range.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+from microcoder.metrics import ScoredRollout, summarise_accuracy
+from microcoder.runs import RunDirectory, read_json, write_json
+from microcoder.training.config import TrainConfig
+from microcoder.training.sampling_config import DiversityTemperature
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePoint:
+    """The untrained model at one temperature."""
+
+    temperature: float
+    accuracy: float | None
+    """Share of scored samples that pass all tests; None when none was scored."""
+    diversity: float | None
+    length_mean: float
+    truncated_share: float
+    num_problems: int
+    num_samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The temperature to train at, and why."""
+
+    temperature: float
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A probe as it is recorded in `probe.json`."""
+
+    digest: str
+    """Of the config keys that decide it."""
+    points: tuple[ProbePoint, ...]
+    choice: Choice
+    converged_diversity: float
+    max_diversity: float
+    min_accuracy_share: float
+
+
+def summarise_point(scored_P_G: Sequence[Sequence[ScoredRollout]], *, temperature: float) -> ProbePoint:
+    """Return the figures of one temperature's samples."""
+    # Not at the top: numpy comes with an extra, and the command line reads probes without it.
+    from microcoder.training.diversity import measure_diversity
+
+    samples = [sample for group in scored_P_G for sample in group]
+    return ProbePoint(
+        temperature=temperature,
+        accuracy=summarise_accuracy(samples)[0],
+        diversity=measure_diversity([[sample.rollout.token_ids for sample in group] for group in scored_P_G]),
+        length_mean=fmean(len(sample.rollout.token_ids) for sample in samples),
+        truncated_share=fmean(float(sample.rollout.is_truncated) for sample in samples),
+        num_problems=len(scored_P_G),
+        num_samples=len(samples),
+    )
+
+
+def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperature) -> Choice:
+    """Return the lowest temperature that is neither under the converged diversity nor drastic.
+
+    Where no temperature is both: the highest that is not drastic. Where all are drastic: the most accurate.
+    """
+    best = max((point.accuracy or 0.0 for point in points), default=0.0)
+    drastic = {point.temperature: _why_drastic(point, best, settings) for point in points}
+    calm = [point for point in points if not drastic[point.temperature]]
+    reasons = [_describe(point, drastic[point.temperature], settings) for point in points]
+    if not best:
+        reasons.append("no sample was right at any temperature: accuracy says nothing about the drastic range")
+    high_enough = [point for point in calm if not _is_low(point, settings)]
+    if high_enough:
+        chosen = high_enough[0]
+        reasons.append(f"{chosen.temperature:g} is the lowest that is neither too low nor drastic")
+    elif calm:
+        chosen = calm[-1]
+        reasons.append(
+            f"no temperature is both; {chosen.temperature:g} is the highest that is not drastic, and diversity may "
+            "fall from where it starts: watch it, try a finer grid, or give rollout.diversity_watch.answers"
+        )
+    else:
+        chosen = max(points, key=lambda point: (point.accuracy or 0.0, -point.temperature))
+        reasons.append(
+            f"every temperature is drastic; {chosen.temperature:g} is the most accurate: add lower ones to "
+            "rollout.temperature.grid"
+        )
+    return Choice(chosen.temperature, tuple(reasons))
+
+
+def probe_digest(config: TrainConfig) -> str:
+    """Return a digest of the keys that decide a probe: another model, other problems or sampling need another."""
+    values = config.model_dump(mode="json")
+    keys = ("model", "problems", "prompt_style", "rollout", "seed")
+    return hashlib.sha256(json.dumps({key: values[key] for key in keys}, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def record_probe(run: RunDirectory, config: TrainConfig, points: Sequence[ProbePoint]) -> Probe:
+    """Choose a temperature, write the probe into the run directory, and return it."""
+    settings = config.rollout.temperature
+    assert isinstance(settings, DiversityTemperature)
+    probe = Probe(
+        digest=probe_digest(config),
+        points=tuple(points),
+        choice=choose_temperature(points, settings),
+        converged_diversity=settings.converged_diversity,
+        max_diversity=settings.max_diversity,
+        min_accuracy_share=settings.min_accuracy_share,
+    )
+    write_json(run.probe, asdict(probe))
+    return probe
+
+
+def read_probe(run: RunDirectory) -> Probe:
+    """Return the recorded probe.
+
+    Raises:
+        DataError: there is none.
+    """
+    record: dict[str, Any] = read_json(run.probe, what="probe")
+    record["points"] = tuple(ProbePoint(**point) for point in record["points"])
+    record["choice"] = Choice(record["choice"]["temperature"], tuple(record["choice"]["reasons"]))
+    return Probe(**record)
+
+
+def has_probe(run: RunDirectory, config: TrainConfig) -> bool:
+    """Return whether the run directory holds a probe of this very model, problems and sampling."""
+    return run.probe.exists() and read_probe(run).digest == probe_digest(config)
+
+
+def _is_low(point: ProbePoint, settings: DiversityTemperature) -> bool:
+    return point.diversity is None or point.diversity < settings.converged_diversity
+
+
+def _why_drastic(point: ProbePoint, best_accuracy: float, settings: DiversityTemperature) -> str:
+    if point.diversity is not None and point.diversity > settings.max_diversity:
+        return f"diversity is over {settings.max_diversity:g}"
+    if (point.accuracy or 0.0) < settings.min_accuracy_share * best_accuracy:
+        return f"accuracy is under {settings.min_accuracy_share:.0%} of the best, {best_accuracy:.3f}"
+    return ""
+
+
+def _describe(point: ProbePoint, drastic: str, settings: DiversityTemperature) -> str:
+    figures = (
+        f"temperature {point.temperature:g}: accuracy {'-' if point.accuracy is None else f'{point.accuracy:.3f}'}, "
+        f"diversity {'-' if point.diversity is None else f'{point.diversity:.3f}'}"
+    )
+    if drastic:
+        return f"{figures}: drastic, {drastic}"
+    if _is_low(point, settings):
+        return f"{figures}: too low, training would converge to {settings.converged_diversity:g} and start under it"
+    return f"{figures}: fits"

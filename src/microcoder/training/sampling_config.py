@@ -1,0 +1,140 @@
+"""How responses are sampled: temperature over the run, length over the run, and what is watched."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, Tag, model_validator
+
+from microcoder.config import Config, kind_or
+
+
+class ConstantTemperature(Config):
+    """One temperature for the whole run."""
+
+    kind: Literal["constant"] = "constant"
+    value: float = Field(default=1.2, gt=0, le=4)
+
+
+class TemperatureStage(Config):
+    """A temperature from a step on."""
+
+    from_step: int = Field(ge=1)
+    value: float = Field(gt=0, le=4)
+
+
+class StagedTemperature(Config):
+    """Low first, then high: transitions at given steps (never a continuous ramp: it damages diversity for good)."""
+
+    kind: Literal["staged"]
+    stages: tuple[TemperatureStage, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _stages_ascend_from_one(self) -> StagedTemperature:
+        steps = [stage.from_step for stage in self.stages]
+        if steps[0] != 1 or steps != sorted(set(steps)):
+            raise ValueError(f"stages start at steps {steps}; the first must be 1 and each later than the one before")
+        return self
+
+
+class DiversityTemperature(Config):
+    """Chosen by a probe of the untrained model before the first step, then held (see docs/training.md)."""
+
+    kind: Literal["diversity"]
+    grid: tuple[Annotated[float, Field(gt=0, le=4)], ...] = Field(
+        default=(0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8), min_length=1
+    )
+    """Temperatures that are tried, ascending."""
+    num_problems: int = Field(default=64, ge=1)
+    """Training problems that are sampled at each temperature, `num_samples` times each."""
+    converged_diversity: float = Field(default=0.7, gt=0, lt=1)
+    """Where diversity settles in training; 0.7 is the paper's at temperature 1.2. Another model or response length has
+    its own: the mean over the last quarter of an earlier run."""
+    max_diversity: float = Field(default=0.9, gt=0, le=1)
+    """Above it a temperature is drastic: the paper's 1.8 starts at 0.97 and falls to 0.6 within 50 steps."""
+    min_accuracy_share: float = Field(default=0.8, ge=0, le=1)
+    """A temperature that keeps less than this share of the best accuracy is drastic too."""
+
+    @model_validator(mode="after")
+    def _grid_ascends(self) -> DiversityTemperature:
+        if list(self.grid) != sorted(set(self.grid)):
+            raise ValueError(f"grid {list(self.grid)} must ascend; try {sorted(set(self.grid))}")
+        return self
+
+
+class AblationRamp(Config):
+    """For ablation only: temperature rises step by step, which was seen to damage diversity for good."""
+
+    kind: Literal["ablation_ramp"]
+    start: float = Field(gt=0, le=4)
+    end: float = Field(gt=0, le=4)
+    num_steps: int = Field(ge=2)
+    """Steps from `start` to `end`; `end` holds afterwards."""
+
+
+TemperatureSchedule = ConstantTemperature | StagedTemperature | DiversityTemperature | AblationRamp
+
+
+class LengthStage(Config):
+    """A longer limit from a step on."""
+
+    from_step: int = Field(ge=2)
+    max_response_tokens: int = Field(ge=1)
+
+
+class DiversityWatch(Config):
+    """Announces a steady decline of diversity, and answers it where told how."""
+
+    window_steps: int = Field(default=50, ge=4)
+    """Steps that a trend is read from."""
+    min_drop: float = Field(default=0.05, gt=0, lt=1)
+    """Share of its level that diversity loses over the window in a decline; the paper's failing run at 0.6 lost 6 %."""
+    answers: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
+    """Temperatures to go to, one at each decline, each held until the next; empty: declines are announced only."""
+
+    @model_validator(mode="after")
+    def _answers_ascend(self) -> DiversityWatch:
+        if list(self.answers) != sorted(set(self.answers)):
+            raise ValueError(f"answers {list(self.answers)} must ascend; try {sorted(set(self.answers))}")
+        return self
+
+
+class RolloutConfig(Config):
+    """How responses are sampled."""
+
+    num_samples: int = Field(default=8, ge=2)
+    """Responses per problem: the group, G."""
+    max_response_tokens: int = Field(default=8192, ge=1)
+    """L_max, from the first step."""
+    length_stages: tuple[LengthStage, ...] = ()
+    """Extensions of L_max: `[{from_step = 260, max_response_tokens = 8192}]`; empty: one limit for the whole run."""
+    temperature: Annotated[
+        Annotated[ConstantTemperature, Tag("constant")]
+        | Annotated[StagedTemperature, Tag("staged")]
+        | Annotated[DiversityTemperature, Tag("diversity")]
+        | Annotated[AblationRamp, Tag("ablation_ramp")],
+        kind_or("constant"),
+    ] = ConstantTemperature()
+    diversity_watch: DiversityWatch = DiversityWatch()
+    backend: Literal["transformers", "vllm"] = "transformers"
+    """`vllm` samples in the training processes (GPU only)."""
+
+    @property
+    def length_limits(self) -> list[tuple[int, int]]:
+        """The limit over the run as (first step, max_response_tokens)."""
+        return [(1, self.max_response_tokens), *((s.from_step, s.max_response_tokens) for s in self.length_stages)]
+
+    @property
+    def longest_response_tokens(self) -> int:
+        """The limit of the last stage."""
+        return self.length_limits[-1][1]
+
+    @model_validator(mode="after")
+    def _stages_extend(self) -> RolloutConfig:
+        steps, limits = zip(*self.length_limits, strict=True)
+        if list(steps) != sorted(set(steps)) or list(limits) != sorted(set(limits)):
+            raise ValueError(
+                f"length_stages go over steps {list(steps)} and limits {list(limits)}; each must be later and longer "
+                "than the one before, starting from max_response_tokens"
+            )
+        return self

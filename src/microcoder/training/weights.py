@@ -1,0 +1,61 @@
+"""Hugging Face checkpoints: loaded whole, or refused with what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from microcoder.errors import DataError
+from microcoder.training.checkpoints import check_model_folder
+
+
+def silence_transformers() -> None:
+    """Keep transformers' notes and progress bars out of our own display."""
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+
+
+def model_source(name: str) -> str:
+    """Return a folder's path or a hub id.
+
+    Raises:
+        DataError: it names a folder that holds no model.
+    """
+    if Path(name).exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
+        folder = Path(name).expanduser()
+        check_model_folder(folder)
+        return str(folder)
+    return name
+
+
+def load_checkpoint(
+    source: str, *, revision: str | None, dtype: str
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load weights and tokenizer.
+
+    Raises:
+        DataError: the folder or the hub has no such model, or only a part of it.
+    """
+    silence_transformers()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, padding_side="left")
+        weights, report = AutoModelForCausalLM.from_pretrained(
+            source, revision=revision, dtype=getattr(torch, dtype), output_loading_info=True
+        )
+    except Exception as error:  # foreign files fail in many ways: safetensors, tokenizers, pydantic, the hub
+        reason = str(error).strip().split("\n")[0]
+        raise DataError(
+            f"cannot load model {source!r}: {type(error).__name__}: {reason}; check the name and the files, or "
+            "download it and pass --model.path FOLDER (of `microcoder eval`: --generation.model FOLDER)"
+        ) from None
+    if missing := sorted(report["missing_keys"]):
+        raise DataError(
+            f"checkpoint {source!r} lacks {len(missing)} weights of its own architecture (first: {missing[0]}); they "
+            "would be random: save the whole model with save_pretrained()"
+        )
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise DataError(f"model {source!r} has no tokenizer; save one into its folder with save_pretrained()")
+    return weights, tokenizer

@@ -1,0 +1,79 @@
+"""Rows as LiveCodeBench publishes them, and where the real files are."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import pickle
+import tarfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA_VARIABLE = "MICROCODER_DATA"
+
+
+def real_file(archive: str, name: str, target: Path) -> Path:
+    """Unpack one file of real public data; skip the test where the data is absent."""
+    folder = Path(os.environ.get(DATA_VARIABLE) or Path(__file__).parents[3] / "shared" / "data")
+    packed = folder / f"{archive}.tar.xz"
+    if not packed.exists():
+        pytest.skip(f"{packed.name} is not here; set {DATA_VARIABLE} to the folder of real data")
+    with tarfile.open(packed) as tar:
+        member = next(member for member in tar if Path(member.name).name == name)
+        body = tar.extractfile(member)
+        assert isinstance(body, io.BufferedIOBase)
+        path = target / name
+        path.write_bytes(body.read())
+    return path
+
+
+def pack(value: object) -> str:
+    """Return a value as the hidden tests are published."""
+    return base64.b64encode(zlib.compress(pickle.dumps(value))).decode()
+
+
+def make_row(name: str = "abc1_a", **changes: Any) -> dict[str, Any]:
+    """Return a stdin problem: print the sum."""
+    row = {
+        "question_title": "Sum",
+        "question_content": "Print the sum of two numbers.",
+        "platform": "atcoder",
+        "question_id": name,
+        "contest_id": "abc1",
+        "contest_date": "2024-05-01T00:00:00",
+        "starter_code": "",
+        "difficulty": "easy",
+        "public_test_cases": json.dumps([{"input": "1 2\n", "output": "3\n", "testtype": "stdin"}]),
+        "private_test_cases": pack(json.dumps([{"input": "5 6\n", "output": "11\n", "testtype": "stdin"}])),
+        "metadata": "{}",
+    }
+    return row | changes
+
+
+def make_call_row(name: str = "3001", **changes: Any) -> dict[str, Any]:
+    """Return a function-call problem: double every number."""
+    tests = [{"input": "[1, 2]", "output": "[2, 4]", "testtype": "functional"}]
+    return (
+        make_row(
+            name,
+            platform="leetcode",
+            difficulty="medium",
+            contest_date="2024-08-10T19:30:00",
+            starter_code="class Solution:\n    def double(self, a: List[int]) -> List[int]:\n        ",
+            public_test_cases=json.dumps(tests),
+            private_test_cases=pack(json.dumps([{**tests[0], "input": "[]", "output": "[]"}])),
+            metadata=json.dumps({"func_name": "double"}),
+        )
+        | changes
+    )
+
+
+def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path

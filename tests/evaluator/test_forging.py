@@ -1,0 +1,33 @@
+"""Nothing but a solution is accepted, whatever else a program does to be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from microcoder.evaluator import Judge
+
+from .as_user import USERS, run_python  # pyrefly: ignore[missing-import]
+from .forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
+from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_no_forgery_is_accepted(user: str) -> None:
+    result = run_python(["-m", "evaluator.safety_suites", "forging"], user)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["level"] in ("full", "degraded")
+    assert report["complaints"] == {}
+    assert report["left"] == []
+
+
+def test_every_kind_of_problem_is_tried() -> None:
+    assert {kind for kind, _ in FORGERIES.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("name", sorted(set(KINDS) - {"cpp"}))
+def test_the_honest_program_of_each_kind_is_accepted(judge_one: Judge, name: str) -> None:
+    problem, honest = KINDS[name]
+    assert judge_one.judge([honest], [problem])[0].is_accepted
