@@ -124,8 +124,13 @@ def serve(
     ) as judge:
         if self_test:
             _test(judge)
-        server = JudgeServer(Service(judge, settings), tokens=tokens, host=host, port=port)
-        _announce(judge, server.config.host, port, num_tokens=len(tokens))
+        server = JudgeServer(
+            Service(judge, settings),
+            tokens=tokens,
+            host=host,
+            port=port,
+            on_start=lambda bound: _announce(judge, host, bound, num_tokens=len(tokens)),
+        )
         server.run()
     if not server.started:
         raise ConfigError(f"cannot listen on {host}:{port}; choose another --host or --port")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection
+import socket
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from types import FrameType
 
@@ -52,9 +53,18 @@ def build_app(service: Service, *, tokens: Collection[str] = ()) -> ASGIApp:
 class JudgeServer(uvicorn.Server):
     """A server that, asked to end, finishes what it has taken, and answers 503 to what is left after the grace."""
 
-    def __init__(self, service: Service, *, tokens: Collection[str] = (), host: str, port: int) -> None:
-        """Serve at an address; port 0 takes a free one."""
+    def __init__(
+        self,
+        service: Service,
+        *,
+        tokens: Collection[str] = (),
+        host: str,
+        port: int,
+        on_start: Callable[[int], None] = lambda port: None,
+    ) -> None:
+        """Serve at an address; port 0 takes a free one, `on_start` is told which."""
         self._service = service
+        self._on_start = on_start
         config = uvicorn.Config(
             build_app(service, tokens=tokens),
             host=host,
@@ -74,6 +84,12 @@ class JudgeServer(uvicorn.Server):
     def port(self) -> int:
         """The port that is listened on, once it started."""
         return int(self.servers[0].sockets[0].getsockname()[1])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_start(self.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End in order; asked again, end at once."""

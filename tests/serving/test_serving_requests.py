@@ -46,7 +46,8 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "not json": ("/run_code", b"\xff\xfe\x00", 422, ""),
     "no fields": ("/v1/judge", {}, 422, "problems"),
     "no tests": ("/v1/judge", asking(tests=[]), 422, "tests"),
-    "unknown key": ("/v1/judge", {**asking(), "\ud800": 1}, 422, "not permitted"),
+    "unknown key": ("/v1/judge", {**asking(), "tests": 1}, 422, "not permitted"),
+    "no character": ("/v1/judge", {**asking(), "\ud800": 1}, 422, "unicode"),
     "10,000 tests": ("/v1/judge", asking(tests=SUM["tests"] * 10_000), 413, "10000 tests; send at most 100"),
     "10,000 programs": (
         "/v1/judge",
