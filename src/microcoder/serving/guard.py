@@ -61,7 +61,7 @@ class Guard:
                 self._check_token(scope)
                 if self._service.is_draining and scope["path"] not in _ALSO_WHILE_DRAINING:
                     raise Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)
-                content = await body.read(scope, self._service.settings.body_seconds)
+                content = await body.read(scope, self.body_seconds)
             except Refused as refused:
                 await body.discard(scope)
                 await _answer(refused, scope, send)
@@ -120,6 +120,11 @@ class Guard:
         """Size of the largest request that is taken."""
         return self._service.settings.max_body_mib << 20
 
+    @property
+    def body_seconds(self) -> float:
+        """How long a request may take to arrive."""
+        return self._service.settings.body_seconds
+
 
 class _Gone(Exception):
     """The client left before its request had arrived."""
@@ -163,7 +168,7 @@ class _Body:
         self._content = bytearray()
         left = _DISCARDED * self._guard.max_body_bytes
         try:
-            async with asyncio.timeout(_DISCARD_SECONDS):
+            async with asyncio.timeout(min(_DISCARD_SECONDS, self._guard.body_seconds)):
                 while not self._is_complete and left > 0:
                     left -= len(await self._next())
         except (TimeoutError, _Gone):
