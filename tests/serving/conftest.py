@@ -51,10 +51,10 @@ class Running:
 
 
 @contextmanager
-def serving(judge: Judge, *, tokens: tuple[str, ...] = (), **settings: object) -> Iterator[Running]:
+def serving(judge: Judge, *, tokens: tuple[str, ...] = (), port: int = 0, **settings: object) -> Iterator[Running]:
     """Serve a judge until the block ends."""
     service = Service(judge, ServiceSettings.model_validate(settings))
-    server = JudgeServer(service, tokens=tokens, host="127.0.0.1", port=0)
+    server = JudgeServer(service, tokens=tokens, host="127.0.0.1", port=port)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -39,7 +39,7 @@ def programs_to_judge(what: str) -> tuple[list[Program], list[bool]]:
     """Return programs, each its own, every third of them wrong; and which are right."""
     numbers = range(60)
     right = [number % 3 != 0 for number in numbers]
-    return [Program(f"{ADD}{'' if right[n] else ' + 1'}  # {what} {n}") for n in numbers], right
+    return [Program(ADD.replace("a + b", f"a + b + {int(not right[n])}") + f"  # {what} {n}") for n in numbers], right
 
 
 def test_a_judge_without_a_cluster_is_refused() -> None:
@@ -103,5 +103,5 @@ def test_it_answers_as_a_judge_in_process_does(cluster: Any) -> None:
 def test_a_cluster_whose_sandboxes_do_not_start_is_an_error_and_not_a_wait(cluster: Any) -> None:
     from microcoder.serving.ray_judge import RayJudge
 
-    with pytest.raises(EvaluatorFault, match="no judge starts on the Ray cluster: .*seccomp"):
+    with pytest.raises(EvaluatorFault, match=r"no judge starts on the Ray cluster: .*seccomp"):
         RayJudge(time_scale=1.0, layers=("limits",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -94,6 +95,7 @@ def serve(
         raise ConfigError(f"{error.name} is not installed; type: pip install 'microcoder[serve]'") from None
     from microcoder.config import load_config
 
+    _check_port(host, port)
     tokens = read_tokens(token_file) if token_file else frozenset()
     if not tokens and not no_auth and not _is_local(host):
         raise ConfigError(f"host = {host} without a token; pass --token-file FILE, or --no-auth on a network you trust")
@@ -135,6 +137,20 @@ def serve(
     if not server.started:
         raise ConfigError(f"cannot listen on {host}:{port}; choose another --host or --port")
     print("microcoder: the service has ended", file=sys.stderr)
+
+
+def _check_port(host: str, port: int) -> None:
+    """Find out before anything is started whether the address can be had."""
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"port = {port}; use 1 to 65535, or 0 for a free one")
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.create_server(address[:2], family=family):
+            return
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {host}:{port} ({error.strerror}); choose another --host or --port"
+        ) from None
 
 
 def _is_local(host: str) -> bool:

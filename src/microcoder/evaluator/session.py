@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Literal, TypeVar
@@ -45,6 +46,8 @@ _NAMES_STDIN = "/dev/stdin"
 _GRACE = 1.1
 """A test is stopped this far beyond its CPU limit; one that ends in between is run again alone."""
 _MAX_FAILED_STARTS = 3
+_REST_SECONDS = 10.0
+"""After so many failed starts no other is tried for a while: programs are told at once."""
 _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 
 _CHECKS, _BUILDS = "check", "build "
@@ -79,6 +82,8 @@ class Session:
         self._sandboxes: dict[str, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
+        self._rests_until = 0.0
+        self._has_held = False
         self._is_closed = False
         self._level = ""
         self.reruns = 0
@@ -275,18 +280,28 @@ class Session:
         if self._is_closed:
             raise SandboxDied("the judge was closed")
         if kind not in self._sandboxes:
-            if self._failed_starts >= _MAX_FAILED_STARTS:
-                raise EvaluatorFault(f"gave up after {_MAX_FAILED_STARTS} failed starts: {self._start_failure}")
-            try:
-                sandbox = self._start(kind)
-            except EvaluatorFault as fault:
-                self._failed_starts, self._start_failure = self._failed_starts + 1, str(fault)
-                raise
-            self._failed_starts = 0
+            sandbox = self._start_again(kind)
             self._sandboxes[kind] = sandbox
             if self._is_closed:
                 raise SandboxDied("the judge was closed")
         return self._sandboxes[kind]
+
+    def _start_again(self, kind: str) -> Sandbox:
+        """Start a sandbox; where one has held, twice: somebody may have killed it while it started."""
+        if self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
+            raise EvaluatorFault(f"gave up after {self._failed_starts} failed starts: {self._start_failure}")
+        for is_last in (False, True) if self._has_held else (True,):
+            try:
+                sandbox = self._start(kind)
+            except EvaluatorFault as fault:
+                self._failed_starts, self._start_failure = self._failed_starts + 1, str(fault)
+                self._rests_until = time.monotonic() + _REST_SECONDS
+                if is_last:
+                    raise
+            else:
+                self._failed_starts, self._has_held = 0, True
+                return sandbox
+        raise AssertionError("the last try returned or raised")
 
     def _start(self, kind: str) -> Sandbox:
         if kind.startswith(_BUILDS):

@@ -283,16 +283,16 @@ class RayJudge:
         give_up = time.monotonic() + self._start_seconds
         while not self.nodes:
             if not self._actors:
-                raise EvaluatorFault(
-                    f"no judge starts on the Ray cluster: {self._start_failure or 'it has no processor'}"
-                )
+                why = self._start_failure or "it has no processor"
+                raise EvaluatorFault(f"no judge starts on the Ray cluster: {why}")
             try:
                 self._take(self._events.get(timeout=max(0.0, give_up - time.monotonic())))
             except Empty:
                 for actor in self._actors.values():
                     _kill(actor)
+                why = self._start_failure or "are its processors taken?"
                 raise EvaluatorFault(
-                    f"no judge started on the Ray cluster within {self._start_seconds:g} s; {self._start_failure or 'are its processors taken?'}"
+                    f"no judge started on the Ray cluster within {self._start_seconds:g} s; {why}"
                 ) from None
 
     def _dispatch(self) -> None:

@@ -41,7 +41,7 @@ class Service:
     def drain(self) -> None:
         """Take nothing more; after the grace, answer 503 to whoever still waits. From any thread or signal handler."""
         self.is_draining = True
-        if self._loop is not None:
+        if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._loop.call_later, self.settings.grace_seconds, self._over.set)
 
     def find_trouble(self) -> str:
