@@ -134,7 +134,8 @@ class Absent:
 
 sys.meta_path.insert(0, Absent())
 """
-CORE_ONLY = HEAVY | {"numpy", "pyarrow", "matplotlib", "jinja2", "markupsafe"}
+SERVICE = {"fastapi", "starlette", "uvicorn", "httpx", "prometheus_client", "ray"}
+CORE_ONLY = HEAVY | SERVICE | {"numpy", "pyarrow", "matplotlib", "jinja2", "markupsafe"}
 
 
 def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
@@ -153,12 +154,19 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("verb", ["", "judge", "probe", "report", "study", "train", "eval", "eval show"])
+@pytest.mark.parametrize("verb", ["", "judge", "probe", "report", "serve", "study", "train", "eval", "eval show"])
 def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
     arguments = [*verb.split(), "--help"]
     result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")
     assert result.returncode == 0, result.stderr
     assert "Usage: microcoder" in result.stdout
+
+
+def test_a_service_without_its_extra_says_what_to_install() -> None:
+    result = run_without_extras("from microcoder.cli import main; main(['serve', '--port', '0'])")
+    assert result.returncode == 2
+    assert "pip install 'microcoder[serve]'" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_report_without_its_extra_says_what_to_install(tmp_path: Path) -> None:

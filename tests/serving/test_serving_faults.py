@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -45,9 +46,14 @@ def num_queued(running: Running) -> int:
     return running.service.metrics.queued._value.get()
 
 
-def sandboxes() -> list[int]:
-    """Return the processes that this one has started."""
-    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+def descendants(pid: int) -> list[int]:
+    """Return the processes that a process has started, and theirs: fork servers, and what runs in them."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:
+        return []
+    return [process for child in children for process in (child, *descendants(child))]
 
 
 def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> None:
@@ -83,16 +89,18 @@ def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> No
 
 
 def test_sandboxes_that_are_killed_cost_no_verdict(running: Running) -> None:
-    programs = alternate("killed", 80)
+    programs = [Program(f"import time; time.sleep(0.05)\n{program.code}") for program in alternate("killed", 80)]
     told: list[int] = []
     is_over = threading.Event()
     killed: list[int] = []
 
     def kill_now_and_then() -> None:
-        while not is_over.wait(0.5) and len(killed) < 3:
-            for pid in sandboxes()[-1:]:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
+        while not is_over.wait(0.5) and len(killed) < 4:
+            # In turn the innermost, a program that runs, and the outermost, a fork server.
+            for pid in descendants(os.getpid())[-1 if len(killed) % 2 == 0 else 0 :][:1]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
 
     killer = threading.Thread(target=kill_now_and_then)
     killer.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -177,6 +178,9 @@ class Session:
                 kind = _CHECKS if invocation.files else _package(code) if isinstance(loaded, LoadedProgram) else ""
                 with self._gate.shared():
                     run = self._with_one_retry(kind, lambda sandbox: sandbox.run(task, limits))
+                    if _was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
+                        self.retries += 1
+                        run = self._with_one_retry(kind, lambda sandbox: sandbox.run(task, limits))
                 return executions.record_run(run, invocation, limits, loaded.rejection(), self._level)
         except (SandboxDied, EvaluatorFault, OSError) as error:
             return executions.fault(str(error))
@@ -230,6 +234,10 @@ class Session:
                 with self._gate.alone():
                     again = self._run(package, task, prepared.limits)
                 run = min(run, again, key=lambda run: run.cpu_seconds)
+            elif _was_killed(run, prepared.find_failure(run)):
+                self.retries += 1
+                with self._gate.shared():
+                    run = self._run(package, task, prepared.limits)
             rejection = loaded.rejection()
             if rejection is not None:
                 return verdicts.compile_error(run, rejection)
@@ -323,6 +331,11 @@ class Session:
         sandbox = self._sandboxes.pop(kind, None)
         if sandbox is not None:
             sandbox.close()
+
+
+def _was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:
+    """Whether it was killed by none of its limits: by itself, or from outside, as where the machine's memory ended."""
+    return failure is not None and failure[0] is Outcome.RUNTIME_ERROR and run.result.signal == signal.SIGKILL
 
 
 def _package(code: str) -> str:
