@@ -19,7 +19,7 @@ LAYERS = (
     ("types",),
     ("records",),
     ("config", "metrics", "runs"),
-    ("extract", "rewards", "evaluator", "micro"),
+    ("extract", "prompts", "rewards", "evaluator", "micro"),
     ("serving",),
     ("dataset",),
     ("training",),
@@ -154,7 +154,9 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("verb", ["", "judge", "probe", "report", "serve", "study", "train", "eval", "eval show"])
+@pytest.mark.parametrize(
+    "verb", ["", "judge", "probe", "report", "serve", "study", "train", "eval", "eval show", "data", "data build"]
+)
 def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
     arguments = [*verb.split(), "--help"]
     result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")

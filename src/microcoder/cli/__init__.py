@@ -8,7 +8,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
-from microcoder.cli import doctor, judge, probe, report, serve, study, train
+from microcoder.cli import data, doctor, judge, probe, report, serve, study, train
 from microcoder.cli import eval as evaluation
 from microcoder.errors import MicroCoderError
 
@@ -19,6 +19,7 @@ app.command(probe.probe)
 app.command(report.report)
 app.command(doctor.doctor)
 app.command(evaluation.app)
+app.command(data.app)
 app.command(study.study)
 app.command(serve.serve)
 

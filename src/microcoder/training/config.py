@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from microcoder.config import Config
 from microcoder.evaluator import StopRule
 from microcoder.micro import DemonstrationNoise
+from microcoder.prompts import PromptStyle
 from microcoder.training.algorithm_config import AlgorithmConfig, SoftLengthPenalty
-from microcoder.training.prompts import PromptStyle
 from microcoder.training.sampling_config import RolloutConfig
 
 

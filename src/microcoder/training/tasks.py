@@ -10,8 +10,8 @@ from typing import Any
 from microcoder.dataset import read_problems
 from microcoder.errors import ConfigError, DataError
 from microcoder.micro import generate_problems
+from microcoder.prompts import build_prompt
 from microcoder.training.config import MicroProblems, TrainConfig
-from microcoder.training.prompts import build_prompt
 from microcoder.types import Problem, Prompt
 
 
