@@ -13,7 +13,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "microcoder needs Python >= 3.11, this is " + sys.version.split()[0] + "; type: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[data,train,ray,dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[data,train,serve,ray,dev]'
 	@touch $@
 
 demo: setup

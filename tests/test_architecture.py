@@ -20,6 +20,7 @@ LAYERS = (
     ("records",),
     ("config", "metrics", "runs"),
     ("extract", "prompts", "rewards", "evaluator", "micro"),
+    ("serving",),
     ("dataset",),
     ("training",),
     ("insights",),
@@ -134,7 +135,8 @@ class Absent:
 
 sys.meta_path.insert(0, Absent())
 """
-CORE_ONLY = HEAVY | {"numpy", "pyarrow", "matplotlib", "jinja2", "markupsafe"}
+SERVICE = {"fastapi", "starlette", "uvicorn", "httpx", "prometheus_client", "ray"}
+CORE_ONLY = HEAVY | SERVICE | {"numpy", "pyarrow", "matplotlib", "jinja2", "markupsafe"}
 
 
 def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
@@ -153,7 +155,9 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-VERBS = ("", "judge", "doctor", "probe", "report", "study", "train", "eval", "eval show", "data", "data build", "view")
+VERBS = (
+    "", "judge", "serve", "doctor", "probe", "report", "study", "train", "eval", "eval show", "data", "data build", "view",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -162,6 +166,13 @@ def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
     result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")
     assert result.returncode == 0, result.stderr
     assert "Usage: microcoder" in result.stdout
+
+
+def test_a_service_without_its_extra_says_what_to_install() -> None:
+    result = run_without_extras("from microcoder.cli import main; main(['serve', '--port', '0'])")
+    assert result.returncode == 2
+    assert "pip install 'microcoder[serve]'" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_report_without_its_extra_says_what_to_install(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
-from microcoder.cli import data, doctor, judge, probe, report, study, train, view
+from microcoder.cli import data, doctor, judge, probe, report, serve, study, train, view
 from microcoder.cli import eval as evaluation
 from microcoder.errors import MicroCoderError
 
@@ -22,6 +22,7 @@ app.command(doctor.doctor)
 app.command(evaluation.app)
 app.command(data.app)
 app.command(study.study)
+app.command(serve.serve)
 
 USER_ERROR = 2
 INTERRUPTED = 130
