@@ -156,7 +156,8 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
 
 
 VERBS = (
-    "", "judge", "serve", "doctor", "probe", "report", "study", "train", "eval", "eval show", "data", "data build", "view",
+    "",
+    "judge", "serve", "doctor", "probe", "report", "study", "train", "eval", "eval show", "data", "data build", "view",
 )  # fmt: skip
 
 
