@@ -19,7 +19,7 @@ app.command(probe.probe)
 app.command(report.report)
 app.command(doctor.doctor)
 app.command(evaluation.app)
-app.command(study.study)
+app.command(study.app)
 
 USER_ERROR = 2
 INTERRUPTED = 130
