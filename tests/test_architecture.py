@@ -32,6 +32,7 @@ HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft", "verl
 PROCESSES = {"subprocess", "multiprocessing", "pty"}
 FORKS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"}
 MAY_START_PROCESSES = {
+    "insights/workers.py": "starts the training processes of a study",
     "training/manifest.py": "asks git for the commit that a run records",
 }
 MAY_EXCEED_500_LINES: dict[str, str] = {}
@@ -152,7 +153,10 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("verb", ["", "judge", "probe", "report", "study", "train", "eval", "eval show"])
+@pytest.mark.parametrize(
+    "verb",
+    ["", "judge", "probe", "report", "study", "study run", "study report", "study plan", "train", "eval", "eval show"],
+)
 def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
     arguments = [*verb.split(), "--help"]
     result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")

@@ -15,7 +15,9 @@ from microcoder.errors import ConfigError, TrainingError
 if TYPE_CHECKING:
     from microcoder.insights.study import StudyFile, StudyRun
 
-app = App(name="study", help="Run controlled experiments, judge the paper's claims by them, and plan them at full scale.")
+app = App(
+    name="study", help="Run controlled experiments, judge the paper's claims by them, and plan them at full scale."
+)
 RUNS = Path("runs/studies")
 
 Name = Annotated[str | None, Parameter(show_default=False)]
@@ -82,7 +84,9 @@ def run(
         failures = Workers(jobs=jobs, logs=runs / "logs", observer=display, command=command).run(missing)
     if failures:
         told = "\n".join(f"  {failure.run.label}: {failure.error}" for failure in failures)
-        raise TrainingError(f"{len(failures)} of {len(missing)} runs failed; the same command tries them again:\n{told}")
+        raise TrainingError(
+            f"{len(failures)} of {len(missing)} runs failed; the same command tries them again:\n{told}"
+        )
 
 
 @app.command

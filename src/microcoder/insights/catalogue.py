@@ -19,7 +19,7 @@ ASPECTS: Mapping[str, str] = MappingProxyType(
 
 INSIGHTS: Mapping[str, str] = MappingProxyType(
     {
-        "E1": "A checker that recognises valid answers in other forms gives higher measured accuracy, closer to the truth.",
+        "E1": "A checker that recognises valid answers in other forms measures a higher accuracy, closer to the truth.",
         "E2": "The robust evaluator gives higher critic reward in training.",
         "E3": "Training with the robust evaluator reaches higher test accuracy, sooner.",
         "E4": "The difference between the evaluators is largest early in training.",
@@ -47,13 +47,13 @@ INSIGHTS: Mapping[str, str] = MappingProxyType(
         "M2": "More masking, faster length growth toward the limit; 30 % grows as fast as all.",
         "M3": "More masking reaches the first peak sooner.",
         "M4": "Less masking improves for longer and peaks higher.",
-        "M5": "More masking, faster diversity decline and lower final diversity; masking all: a brief rise, then collapse.",
+        "M5": "More masking, faster diversity decline, lower final diversity; masking all: a brief rise, then collapse.",
         "M6": "Conditional masking is the most stable and ends highest.",
         "B1": "More on-policy: less stable, diversity converges faster, length rises then falls.",
         "B2": "More off-policy: more stable on both diversity and length.",
         "B3": "The middle batch size performs best.",
-        "K1": "No KL with high clip: more diversity, longer responses, sustained gains; KL with symmetric clip: early gain, "
-        "then decline.",
+        "K1": "No KL with high clip: more diversity, longer responses, sustained gains; KL with symmetric clip: early "
+        "gain, then decline.",
     }
 )
 

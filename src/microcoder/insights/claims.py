@@ -82,9 +82,7 @@ def judge_predicate(predicate: Predicate, data: StudyData) -> PredicateResult:
     if not rows:
         return PredicateResult(predicate, None, Verdict.NOT_RUN)
     one = next(
-        series
-        for seed in data.seeds
-        if (series := data.series(predicate.of[0], seed, predicate.metric)) is not None
+        series for seed in data.seeds if (series := data.series(predicate.of[0], seed, predicate.metric)) is not None
     )
     grid = max(resolution(one, predicate.feature), resolution(one, predicate.against_feature or predicate.feature))
     effect = estimate_effect(

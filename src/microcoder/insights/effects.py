@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from microcoder.insights.study import Direction
@@ -126,12 +127,13 @@ def join_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict.HOLDS
 
 
+@lru_cache(maxsize=1024)
 def student_quantile(share: float, freedom: float) -> float:
     """Return a quantile of Student's t above 0.5, for any positive degrees of freedom, to about 1e-9."""
     low, high = 0.0, 1.0
     while _student_cdf(high, freedom) < share:
         high *= 2
-    for _ in range(80):
+    for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if _student_cdf(middle, freedom) < share else (low, middle)
     return (low + high) / 2

@@ -13,7 +13,7 @@ from typing import Any
 from microcoder.errors import ConfigError
 from microcoder.insights.study import StudyFile, level_keys, resolve_config
 from microcoder.runs import write_text
-from microcoder.training.config import TrainConfig
+from microcoder.training.config import ProblemFiles, TrainConfig
 from microcoder.training.estimate import Estimate, estimate_run
 from microcoder.training.manifest import digest_config
 
@@ -108,17 +108,18 @@ def _plan(launches: Sequence[Launch], scale: str, dollars_per_hour: float) -> li
             f"{estimate.max_tokens:,}", *cost,
         ]  # fmt: skip
         rows.append(f"| {' | '.join(map(str, cells))} |")
-    files = sorted({str(path) for l in launches if l.config.problems.kind == "files" for path in (l.config.problems.train, l.config.problems.heldout)})
+    problems = [launch.config.problems for launch in launches]
+    files = sorted({str(path) for p in problems if isinstance(p, ProblemFiles) for path in (p.train, p.heldout)})
     return [
         f"# Launch plan at {scale}",
         "",
         f"{len(launches)} distinct runs, at most {sum(known):,.0f} H100-hours "
-        f"({sum(known) * dollars_per_hour:,.0f} dollars at {dollars_per_hour:g} an hour) and {judging:,.0f} core-hours of "
-        "judging. Every response is counted at its limit, and speeds are assumptions (docs/training.md): a bound for "
+        f"({sum(known) * dollars_per_hour:,.0f} dollars at {dollars_per_hour:g} an hour) and {judging:,.0f} "
+        "core-hours of judging. Every response is counted at its limit, and speeds are assumptions (docs/training.md): a bound for "
         "planning, no measurement.",
         "",
-        f"Needed first: {', '.join(files) or 'nothing'}. Then `sh launch.sh`, or its lines one by one on as many nodes as "
-        "there are; a line that is started again goes on where it was cut off.",
+        f"Needed first: {', '.join(files) or 'nothing'}. Then `sh launch.sh`, or its lines one by one on as many nodes "
+        "as there are; a line that is started again goes on where it was cut off.",
         "",
         *rows,
         "",

@@ -263,5 +263,3 @@ def distinct_runs(runs: Sequence[StudyRun]) -> list[StudyRun]:
     for run in runs:
         first.setdefault(run.folder, run)
     return sorted(first.values(), key=lambda run: run.seed)
-
-

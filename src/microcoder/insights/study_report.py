@@ -187,7 +187,10 @@ def _write_scoreboard(judged: Sequence[Judged], output: Path) -> Path:
         "",
         "| | claim | verdict | effects, 95 % interval (claimed) | n | study |",
         "| --- | --- | --- | --- | --- | --- |",
-        *(_score(name, *found.get(name, (None, None))) for name in [*INSIGHTS, *(n for n in found if n not in INSIGHTS)]),
+        *(
+            _score(name, *found.get(name, (None, None)))
+            for name in [*INSIGHTS, *(n for n in found if n not in INSIGHTS)]
+        ),
         "",
         *(_figure(chart) if chart else []),
     ]
@@ -215,7 +218,9 @@ def _reproduce(judged: Sequence[Judged]) -> list[str]:
     ]
     distinct = {history.run.root: history for history in histories}.values()
     commits = sorted({_commit(history.manifest) for history in distinct})
-    machines = sorted({f"{m.get('num_cpus')} cores, {m.get('platform')}" for h in distinct if (m := h.manifest.get("machine"))})
+    machines = sorted(
+        {f"{m.get('num_cpus')} cores, {m.get('platform')}" for h in distinct if (m := h.manifest.get("machine"))}
+    )
     codes = sorted({run.folder.parent.name for study in judged for run in study.runs})
     seconds = sum((history.summary or {}).get("cpu_seconds", 0.0) for history in distinct)
     seeds = sorted({run.seed for study in judged for run in study.runs})

@@ -84,7 +84,7 @@ def _run(order: dict[str, Any], teller: _Teller) -> bool:
         return False
     except Exception as error:
         traceback.print_exc()
-        teller.tell("failed", error=f"{type(error).__name__}: {error}")
+        teller.tell("failed", error=" ".join(f"{type(error).__name__}: {error}".split()))
         return True
     # A finished run is never resumed, and its weights are in model/: a catalogue would keep gigabytes of moments.
     shutil.rmtree(RunDirectory(folder).checkpoints, ignore_errors=True)

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -114,11 +115,11 @@ class Workers:
             if last["kind"] == "failed":
                 with self._lock:
                     self._failures.append(Failure(run, last["error"]))
+                # What failed may have left it half-loaded or short of memory.
+                _dismiss(process)
             self._tell(self._observer.ended, run, last, worker=number)
         if process is not None:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait()
+            _dismiss(process)
 
     def _log(self, number: int) -> Path:
         return self.logs / f"worker-{number}.log"
@@ -160,3 +161,12 @@ class Workers:
     def _tell(self, listener: Callable[..., None], *facts: Any, worker: int) -> None:
         with self._lock:
             listener(*facts, worker=worker)
+
+
+def _dismiss(process: subprocess.Popen[str]) -> None:
+    """End a process that has nothing to do, by ending its input."""
+    assert process.stdin is not None and process.stdout is not None
+    with suppress(OSError):
+        process.stdin.close()
+    process.wait()
+    process.stdout.close()

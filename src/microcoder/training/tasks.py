@@ -52,9 +52,7 @@ def load_tasks(config: TrainConfig) -> Tasks:
     problems = config.problems
     if isinstance(problems, MicroProblems):
         train, heldout = (
-            generate_problems(
-                split=split, num_problems=number, seed=problems.seed, tiers=tiers, styles=problems.styles
-            )
+            generate_problems(split=split, num_problems=number, seed=problems.seed, tiers=tiers, styles=problems.styles)
             for split, number, tiers in (
                 ("train", problems.num_train, problems.tiers),
                 ("heldout", problems.num_heldout, problems.heldout_tiers or problems.tiers),
