@@ -72,7 +72,9 @@ set = { num_steps = 3 }
 [[claims]]
 id = "T2"
 paper = "..."
-predicates = [{ metric = "accuracy", feature = "late", of = ["b"], against = ["a"], direction = "higher", least = 0.02 }]
+predicates = [
+  { metric = "accuracy", feature = "late", of = ["b"], against = ["a"], direction = "higher", least = 0.02 },
+]
 """
 
 

@@ -52,7 +52,7 @@ def test_the_scoreboard_has_every_claim_and_the_same_bytes_again(folder: Path) -
     board = (folder / "a" / "README.md").read_text()
     assert "Of 34 claims: 1 does not, 33 not run." in board
     rows = [line for line in board.splitlines() if line.startswith("| ")]
-    assert len(rows) == 2 + 34 + 1
+    assert len([row for row in rows if "**" in row or "not run" in row]) == 34 + 1
     first, second = ({p.name: p.read_bytes() for p in sorted((folder / name).iterdir())} for name in ("a", "b"))
     assert first == second
 

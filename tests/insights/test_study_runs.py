@@ -31,7 +31,9 @@ seeds = [0, 1]
 [[claims]]
 id = "M6"
 paper = "..."
-predicates = [{ metric = "accuracy", feature = "late", of = ["all"], against = ["none"], direction = "higher", least = 0.02 }]
+predicates = [
+  { metric = "accuracy", feature = "late", of = ["all"], against = ["none"], direction = "higher", least = 0.02 },
+]
 """
 RECIPE = """
 prompt_style = "bare"

@@ -1,4 +1,4 @@
-"""What the studies need of the micro world: layouts that evaluators disagree about, mixtures, and longer answers that pay."""
+"""What studies need of the micro world: layouts that evaluators disagree about, mixtures, longer answers that pay."""
 
 from __future__ import annotations
 

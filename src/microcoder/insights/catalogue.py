@@ -14,6 +14,7 @@ ASPECTS: Mapping[str, str] = MappingProxyType(
         "M": "Truncation masking",
         "B": "Batch size and on-policy",
         "K": "KL and clip",
+        "X": "Beyond the 34",
     }
 )
 
@@ -47,7 +48,7 @@ INSIGHTS: Mapping[str, str] = MappingProxyType(
         "M2": "More masking, faster length growth toward the limit; 30 % grows as fast as all.",
         "M3": "More masking reaches the first peak sooner.",
         "M4": "Less masking improves for longer and peaks higher.",
-        "M5": "More masking, faster diversity decline, lower final diversity; masking all: a brief rise, then collapse.",
+        "M5": "More masking, faster diversity decline, lower final diversity; all: a brief rise, then collapse.",
         "M6": "Conditional masking is the most stable and ends highest.",
         "B1": "More on-policy: less stable, diversity converges faster, length rises then falls.",
         "B2": "More off-policy: more stable on both diversity and length.",
@@ -56,8 +57,3 @@ INSIGHTS: Mapping[str, str] = MappingProxyType(
         "gain, then decline.",
     }
 )
-
-
-def aspect_of(identifier: str) -> str:
-    """Return the aspect of an insight; empty for a claim that is none of the 34."""
-    return ASPECTS.get(identifier[0], "") if identifier in INSIGHTS else ""

@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 from microcoder.config import Config, load_config
 from microcoder.errors import ConfigError
 from microcoder.insights.catalogue import INSIGHTS
-from microcoder.insights.features import METRICS, Metric, parse_feature
+from microcoder.insights.features import Metric, parse_feature
 from microcoder.insights.provenance import digest_code
 from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig

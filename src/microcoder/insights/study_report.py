@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from microcoder.errors import DataError
-from microcoder.insights.catalogue import INSIGHTS, aspect_of
+from microcoder.insights.catalogue import ASPECTS, INSIGHTS
 from microcoder.insights.claims import ClaimResult, PredicateResult, StudyData, judge_claim
 from microcoder.insights.effects import Effect, Verdict
 from microcoder.insights.figures import Chart
@@ -185,18 +185,26 @@ def _write_scoreboard(judged: Sequence[Judged], output: Path) -> Path:
         "",
         *_reproduce(judged),
         "",
-        "| | claim | verdict | effects, 95 % interval (claimed) | n | study |",
-        "| --- | --- | --- | --- | --- | --- |",
-        *(
-            _score(name, *found.get(name, (None, None)))
-            for name in [*INSIGHTS, *(n for n in found if n not in INSIGHTS)]
-        ),
-        "",
+        *(line for letter, aspect in ASPECTS.items() for line in _aspect(letter, aspect, found)),
         *(_figure(chart) if chart else []),
     ]
     path = output / "README.md"
     write_text(path, "\n".join(lines))
     return path
+
+
+def _aspect(letter: str, aspect: str, found: Mapping[str, tuple[Judged, ClaimResult]]) -> list[str]:
+    names = [name for name in dict.fromkeys([*INSIGHTS, *found]) if name[0] == letter]
+    if not names:
+        return []
+    return [
+        f"## {aspect}",
+        "",
+        "| | claim | verdict | effects, 95 % interval (claimed) | n | study |",
+        "| --- | --- | --- | --- | --- | --- |",
+        *(_score(name, *found.get(name, (None, None))) for name in names),
+        "",
+    ]
 
 
 def _score(name: str, study: Judged | None, result: ClaimResult | None) -> str:
@@ -207,8 +215,8 @@ def _score(name: str, study: Judged | None, result: ClaimResult | None) -> str:
     ]
     page = f"[{study.file.name}]({study.file.name}.md)"
     told = "<br>".join(effects) or result.claim.cannot or "-"
-    seeds = sorted({part.effect.num_seeds for part in result.results if part.effect})
-    return _row([name, result.claim.sentence, f"**{result.verdict}**", told, ", ".join(map(str, seeds)) or "-", page])
+    counts = dict.fromkeys(_measured(part)[-1] for part in result.results if part.effect)
+    return _row([name, result.claim.sentence, f"**{result.verdict}**", told, "; ".join(counts) or "-", page])
 
 
 def _reproduce(judged: Sequence[Judged]) -> list[str]:

@@ -116,7 +116,8 @@ class Workers:
                 with self._lock:
                     self._failures.append(Failure(run, last["error"]))
                 # What failed may have left it half-loaded or short of memory.
-                _dismiss(process)
+                if process is not None:
+                    _dismiss(process)
             self._tell(self._observer.ended, run, last, worker=number)
         if process is not None:
             _dismiss(process)
@@ -143,7 +144,8 @@ class Workers:
 
     def _follow(self, process: subprocess.Popen[str], run: StudyRun, number: int) -> dict[str, Any] | None:
         """Have a run done; return its last event, or None when the process died over it."""
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         order = {"folder": str(run.folder), "config": run.config.model_dump(mode="json"), "command": self.command}
         try:
             process.stdin.write(json.dumps(order) + "\n")
@@ -165,7 +167,8 @@ class Workers:
 
 def _dismiss(process: subprocess.Popen[str]) -> None:
     """End a process that has nothing to do, by ending its input."""
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     with suppress(OSError):
         process.stdin.close()
     process.wait()

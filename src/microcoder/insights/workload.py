@@ -1,4 +1,4 @@
-"""How long the runs of a study will take: work counted from the recipes, speed from finished runs where there are any."""
+"""How long a study's runs will take: work counted from the recipes, speed from finished runs where there are any."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class MicroProblems(Config):
     num_heldout: int = Field(default=120, ge=1)
     tiers: tuple[Literal["easy", "medium", "hard"], ...] = ("easy", "medium", "hard")
     heldout_tiers: tuple[Literal["easy", "medium", "hard"], ...] | None = None
-    """Tiers of the held-out problems; None: `tiers`. For runs on other mixtures that are measured on the same problems."""
+    """Tiers of the held-out problems; None: `tiers`. For other mixtures measured on the same problems."""
     styles: tuple[Literal["stdin", "function"], ...] = ("stdin", "function")
     seed: int = 0
 
