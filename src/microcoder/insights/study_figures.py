@@ -115,9 +115,7 @@ def draw_effects(name: str, bars: Sequence[Bar], *, title: str) -> Chart:
     axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.set_xlim(-_FARTHEST * 1.03, _FARTHEST * 1.03)
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars], fontsize=7.5)
-    axes.set_xlabel(
-        "effect in smallest effects of interest; right: as claimed, squares: claimed to be within the grey", fontsize=8
-    )
+    axes.set_xlabel("effect / smallest of interest; right: as claimed; square: claimed in the grey", fontsize=8)
     counts = ", ".join(f"{sum(bar.verdict is verdict for bar in bars)} {verdict}" for verdict in COLOUR_OF)
     return render(figure, name, title, f"{len(bars)} predicates: {counts}. Lines: 95 % intervals.")
 

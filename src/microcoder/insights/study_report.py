@@ -305,7 +305,7 @@ def _measured(part: PredicateResult) -> list[str]:
         return ["-", "-", "0"]
     problems = f" x {effect.num_problems} problems" if effect.num_problems else ""
     each = ", ".join(f"{value:+.3g}" for value in effect.by_seed)
-    return [_interval(effect), each, f"{effect.num_seeds} seeds{problems}"]
+    return [_interval(effect), each, f"{effect.num_seeds} seed{'' if effect.num_seeds == 1 else 's'}{problems}"]
 
 
 def _interval(effect: Effect | None) -> str:
