@@ -61,8 +61,10 @@ def test_a_study_goes_on_after_a_kill_and_does_nothing_twice(tiny_checkpoint: Pa
     command = [*words, "run", str(tmp_path / "study.toml"), "--quick", "--jobs", "1", "--runs", str(tmp_path / "runs")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
-    killed = subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL)
-    wait_for(lambda: bool(RunDirectory(runs[0].folder).read_metrics()))
+    killed = subprocess.Popen(command, env=environment, cwd=tmp_path)
+    while not RunDirectory(runs[0].folder).read_metrics():
+        assert killed.poll() is None
+        time.sleep(0.05)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert not all(run.is_finished for run in runs)
@@ -87,11 +89,3 @@ def test_a_study_goes_on_after_a_kill_and_does_nothing_twice(tiny_checkpoint: Pa
     assert "4 distinct, 1 missing" in once.stdout
     micro = plan_runs(load_study(tmp_path / "study.toml"), scale=MICRO, root=tmp_path / "runs")
     assert {run.folder for run in runs} < {run.folder for run in micro}
-
-
-def wait_for(condition: object, seconds: float = 600) -> None:
-    assert callable(condition)
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
