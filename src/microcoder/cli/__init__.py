@@ -21,7 +21,7 @@ app.command(view.view)
 app.command(doctor.doctor)
 app.command(evaluation.app)
 app.command(data.app)
-app.command(study.study)
+app.command(study.app)
 app.command(serve.serve)
 
 USER_ERROR = 2
