@@ -1,0 +1,82 @@
+"""One response to one prompt, as verl's agent loop: what to sample, and how, comes with the batch.
+
+verl's workers hold a copy of the config from the start of the run, so a temperature or a length limit that changes
+between steps would not reach them by the config.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
+
+from microcoder.training.masking import draw_uniform
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRequest:
+    """How a prompt is sampled; a row of the batch carries it."""
+
+    prompt_ids: tuple[int, ...]
+    temperature: float
+    max_response_tokens: int
+    seed: int
+    step: int
+    problem_id: str
+    round_size: int
+    """Responses that are sampled at the same time, over all prompts."""
+
+    def as_row(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return asdict(self)
+
+
+def build_params(request: SamplingRequest, *, sample_index: int, rollout: str) -> dict[str, Any]:
+    """Return what a rollout server is asked for; each response has random numbers of its own.
+
+    So the responses of a step depend on the weights alone, and a resumed run samples the same.
+    """
+    draw = draw_uniform(
+        seed=request.seed, step=request.step, problem_id=f"sample-{request.problem_id}", sample_index=sample_index
+    )
+    params: dict[str, Any] = {
+        "temperature": request.temperature,
+        "top_p": 1.0,
+        "top_k": -1,
+        "max_tokens": request.max_response_tokens,
+        "logprobs": False,
+    }
+    if rollout == "transformers":
+        return {**params, "seed": int(draw * 2**53), "round_size": request.round_size}
+    # SGLang takes a seed only in its deterministic mode.
+    return {**params, "seed": int(draw * 2**31)} if rollout == "vllm" else params
+
+
+class MicroCoderAgentLoop(AgentLoopBase):
+    """Samples one response; judging comes later, for the whole step."""
+
+    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
+        """Return the response to a row's prompt; verl's own parameters give way to the row's."""
+        request = SamplingRequest(**kwargs["request"])
+        sample_index = int(kwargs["session_id"])
+        prompt_ids = list(request.prompt_ids)
+        start = time.perf_counter()
+        answer = await self.server_manager.generate(
+            request_id=f"{kwargs['uid']}-{sample_index}",
+            prompt_ids=prompt_ids,
+            sampling_params=build_params(request, sample_index=sample_index, rollout=self.rollout_config.name),
+        )
+        response_ids = list(answer.token_ids)[: request.max_response_tokens]
+        return AgentLoopOutput(
+            prompt_ids=prompt_ids,
+            response_ids=response_ids,
+            response_mask=[1] * len(response_ids),
+            response_logprobs=None,
+            num_turns=2,
+            metrics=AgentLoopMetrics(generate_sequences=time.perf_counter() - start),
+            extra_fields={**answer.extra_fields, "temperature": request.temperature},
+        )
+
+
