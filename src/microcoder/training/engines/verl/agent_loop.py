@@ -57,6 +57,11 @@ def build_params(request: SamplingRequest, *, sample_index: int, rollout: str) -
 class MicroCoderAgentLoop(AgentLoopBase):
     """Samples one response; judging comes later, for the whole step."""
 
+    def __init__(self, trainer_config: Any, server_manager: Any, **_: Any) -> None:
+        # Not verl's own: it looks for the special tokens of a model family, to join turns that we do not have.
+        self.rollout_config = trainer_config.config.actor_rollout_ref.rollout
+        self.server_manager = server_manager
+
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         """Return the response to a row's prompt; verl's own parameters give way to the row's."""
         request = SamplingRequest(**kwargs["request"])
