@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
@@ -34,7 +35,7 @@ def encode_prompts(tokenizer: PreTrainedTokenizerBase, tasks: Sequence[Task]) ->
     if tokenizer.chat_template is None:
         return [list(ids) for ids in tokenizer(text=texts)["input_ids"]]
     chats = [[{"role": "user", "content": text}] for text in texts]
-    encoded = tokenizer.apply_chat_template(chats, add_generation_prompt=True, tokenize=True, return_dict=True)
+    encoded: Any = tokenizer.apply_chat_template(chats, add_generation_prompt=True, tokenize=True, return_dict=True)
     return [list(ids) for ids in encoded["input_ids"]]
 
 

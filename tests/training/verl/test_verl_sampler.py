@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from microcoder.training.engines.verl.sampler import SampleRequest, sample
 
@@ -17,7 +17,7 @@ PROMPTS = ["Read n.", "Print the sum of two numbers.", "Given a list, return the
 @pytest.fixture(scope="module")
 def policy(tiny_checkpoint: Path) -> tuple[torch.nn.Module, list[list[int]], int, int]:
     torch.set_num_threads(1)
-    tokenizer = AutoTokenizer.from_pretrained(tiny_checkpoint)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(tiny_checkpoint)
     model = AutoModelForCausalLM.from_pretrained(tiny_checkpoint).eval()
     return model, [tokenizer(text)["input_ids"] for text in PROMPTS], tokenizer.pad_token_id, tokenizer.eos_token_id
 

@@ -6,9 +6,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
 
+import pytest
+
 from microcoder.runs import RunDirectory, read_rollouts
+
+# Not importorskip: importing verl takes many seconds, also where its tests are not selected.
+needs_verl = pytest.mark.skipif(
+    find_spec("verl") is None, reason="verl is not installed: pip install 'microcoder[train,verl]'"
+)
 
 RECIPE = {
     "engine": "verl",
@@ -23,8 +31,8 @@ RECIPE = {
     "problems.num_heldout": "4",
     "problems.tiers": '["easy"]',
     "rollout.num_samples": "4",
-    "rollout.max_response_tokens": "24",
-    "rollout.length_stages": "[{from_step = 2, max_response_tokens = 28}]",
+    "rollout.max_response_tokens": "28",
+    "rollout.length_stages": "[{from_step = 2, max_response_tokens = 32}]",
     "rollout.temperature.kind": "staged",
     "rollout.temperature.stages": "[{from_step = 1, value = 0.8}, {from_step = 2, value = 1.2}]",
     "batch.train_batch_size": "8",

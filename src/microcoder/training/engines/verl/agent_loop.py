@@ -7,51 +7,11 @@ between steps would not reach them by the config.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
-from microcoder.training.masking import draw_uniform
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingRequest:
-    """How a prompt is sampled; a row of the batch carries it."""
-
-    prompt_ids: tuple[int, ...]
-    temperature: float
-    max_response_tokens: int
-    seed: int
-    step: int
-    problem_id: str
-    round_size: int
-    """Responses that are sampled at the same time, over all prompts."""
-
-    def as_row(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return asdict(self)
-
-
-def build_params(request: SamplingRequest, *, sample_index: int, rollout: str) -> dict[str, Any]:
-    """Return what a rollout server is asked for; each response has random numbers of its own.
-
-    So the responses of a step depend on the weights alone, and a resumed run samples the same.
-    """
-    draw = draw_uniform(
-        seed=request.seed, step=request.step, problem_id=f"sample-{request.problem_id}", sample_index=sample_index
-    )
-    params: dict[str, Any] = {
-        "temperature": request.temperature,
-        "top_p": 1.0,
-        "top_k": -1,
-        "max_tokens": request.max_response_tokens,
-        "logprobs": False,
-    }
-    if rollout == "transformers":
-        return {**params, "seed": int(draw * 2**53), "round_size": request.round_size}
-    # SGLang takes a seed only in its deterministic mode.
-    return {**params, "seed": int(draw * 2**31)} if rollout == "vllm" else params
+from microcoder.training.engines.verl.requests import SamplingRequest, build_params
 
 
 class MicroCoderAgentLoop(AgentLoopBase):
@@ -83,5 +43,3 @@ class MicroCoderAgentLoop(AgentLoopBase):
             metrics=AgentLoopMetrics(generate_sequences=time.perf_counter() - start),
             extra_fields={**answer.extra_fields, "temperature": request.temperature},
         )
-
-

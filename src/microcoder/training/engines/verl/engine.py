@@ -219,9 +219,9 @@ def _open_trainer(
 
 
 def _first_cause(error: Exception) -> str:
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (
-        f"a process of the cluster failed ({type(error).__name__}): {lines[-1].strip() if lines else 'no reason given'}; "
+        f"a process of the cluster failed ({type(error).__name__}): {lines[-1] if lines else 'no reason given'}; "
         "its log is in /tmp/ray/session_latest/logs; the same command goes on from the last checkpoint"
     )
 

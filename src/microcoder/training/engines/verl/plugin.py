@@ -19,9 +19,9 @@ if os.environ.get(VARIABLE) == NAME:
     # First: other modules of verl ask for the device as they are imported.
     use_cpu()
 
-from verl.experimental.agent_loop.agent_loop import _agent_loop_registry  # noqa: E402
-from verl.workers.rollout import base  # noqa: E402
-from verl.workers.rollout.replica import RolloutReplica, RolloutReplicaRegistry  # noqa: E402
+from verl.experimental.agent_loop.agent_loop import _agent_loop_registry
+from verl.workers.rollout import base
+from verl.workers.rollout.replica import RolloutReplica, RolloutReplicaRegistry
 
 PACKAGE = "microcoder.training.engines.verl"
 AGENT_LOOP = "microcoder"

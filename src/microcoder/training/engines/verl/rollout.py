@@ -75,9 +75,7 @@ class TransformersServer:
                 loop.call_soon_threadsafe(entry.answer.set_exception, RuntimeError(f"sampling failed: {error!r}"))
             return
         for entry, response in zip(entries, responses, strict=True):
-            output = TokenOutput(
-                token_ids=response, stop_reason="completed", extra_fields={"global_steps": self._step}
-            )
+            output = TokenOutput(token_ids=response, stop_reason="completed", extra_fields={"global_steps": self._step})
             loop.call_soon_threadsafe(entry.answer.set_result, output)
 
     async def load_weights(self, weights: dict[str, torch.Tensor], step: int | None) -> None:

@@ -30,8 +30,8 @@ from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.checkpoints import best_step
 from microcoder.training.clocks import PhaseClock, RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.verl.agent_loop import SamplingRequest
 from microcoder.training.engines.verl.checkpoints import save_checkpoint, state_folder
+from microcoder.training.engines.verl.requests import SamplingRequest
 from microcoder.training.filtering import sample_mixed_groups
 from microcoder.training.observer import Observer
 from microcoder.training.probe import has_probe, read_probe, record_probe, summarise_point
@@ -289,9 +289,7 @@ class MicroCoderTrainer(PPOTrainerSync):
     def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         """Write the advantages that were decided, masked ones as the zeros they are."""
         lengths = [tag["response_len"] for tag in batch.tags]
-        flat = torch.cat(
-            [torch.full((n,), self._advantages[key]) for key, n in zip(batch.keys, lengths, strict=True)]
-        )
+        flat = torch.cat([torch.full((n,), self._advantages[key]) for key, n in zip(batch.keys, lengths, strict=True)])
         offsets = torch.tensor([0, *lengths]).cumsum(0)
         column = torch.nested.nested_tensor_from_jagged(flat, offsets)
         fields = TensorDict({"advantages": column, "returns": column.clone()}, batch_size=len(batch))

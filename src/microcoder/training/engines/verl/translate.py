@@ -7,7 +7,9 @@ which may; and the rest, at verl's defaults. `[verl]` in a recipe reaches the la
 from __future__ import annotations
 
 import difflib
+import io
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -52,7 +54,7 @@ def translate(config: TrainConfig, *, model_path: str, devices: Devices, longest
         longest_prompt_tokens: of all problems, training and held out.
 
     Raises:
-        ConfigError: verl cannot do what the recipe asks, or `[verl]` names what verl does not know or the recipe decides.
+        ConfigError: verl cannot do what the recipe asks, or `[verl]` names what the recipe decides or nobody knows.
     """
     refuse_unmappable(config)
     decided = _decided(config, model_path, devices, longest_prompt_tokens)
@@ -194,11 +196,11 @@ def _chosen(config: TrainConfig, devices: Devices) -> dict[str, Any]:
 
 
 def _override(composed: DictConfig, options: Mapping[str, Any], *, decided: Mapping[str, Any]) -> None:
-    """Set verl's own options by verl's names; `+name` adds one that verl's files do not have, as on its command line."""
+    """Set verl's own options by verl's names; `+name` adds one that its files do not have."""
     known = list(flatten(_plain(composed)))
     for given, value in options.items():
         name = given.removeprefix("+")
-        clash = next((mine for mine in decided if name == mine or _is_within(name, mine) or _is_within(mine, name)), None)
+        clash = next((mine for mine in decided if _overlap(name, mine)), None)
         if clash:
             raise ConfigError(
                 f"[verl] {name} is decided by the recipe ({clash} = {decided[clash]!r}); change the recipe's own key"
@@ -219,8 +221,9 @@ def _override(composed: DictConfig, options: Mapping[str, Any], *, decided: Mapp
 _ABSENT = object()
 
 
-def _is_within(name: str, table: str) -> bool:
-    return name.startswith(f"{table}.")
+def _overlap(one: str, other: str) -> bool:
+    """Whether they are the same option, or one is in the other's table."""
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
 def _plain(composed: DictConfig) -> dict[str, Any]:
@@ -235,6 +238,7 @@ def _check(composed: DictConfig) -> None:
     from verl.utils.config import validate_config
 
     try:
-        validate_config(composed, use_reference_policy=need_reference_policy(composed), use_critic=False)
+        with redirect_stdout(io.StringIO()):
+            validate_config(composed, use_reference_policy=need_reference_policy(composed), use_critic=False)
     except (ValueError, AssertionError, OmegaConfBaseException) as error:
         raise ConfigError(f"verl refuses this recipe: {str(error).strip().splitlines()[0]}") from None
