@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,7 +63,7 @@ def start_training(checkpoint: Path, run: Path, **changes: str) -> subprocess.Po
 def train(checkpoint: Path, run: Path, **changes: str) -> RunDirectory:
     """Train to the end."""
     process = start_training(checkpoint, run, **changes)
-    output, _ = process.communicate(timeout=280)
+    output, _ = process.communicate(timeout=600)
     assert process.returncode == 0, output
     return RunDirectory(run)
 

@@ -52,6 +52,8 @@ def open_cluster(
     environment = _environment(devices, num_threads)
     os.environ.update(environment)
     if settings.address is None:
+        # Ray gives its workers little of a busy machine; here they are the run.
+        os.environ.setdefault("RAY_worker_niceness", "0")
         ray.init(
             num_cpus=max(LOGICAL_CPUS, os.cpu_count() or 1),
             num_gpus=devices.per_node,
