@@ -47,7 +47,7 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     assert manifest["packages"]["verl"] == "0.9.1"
     assert manifest["machine"]["num_processes"] == 1
     assert [row["step"] for row in rows] == [1, 2]
-    assert [row["temperature"] for row in rows] == [0.8, 1.2]
+    assert [row["temperature"] for row in rows] == [0.4, 1.2]
     assert [row["max_response_tokens"] for row in rows] == [28, 32]
     assert all({"loss", "grad_norm", "entropy"} <= row["optimizer"].keys() for row in rows)
     assert rows[1]["length_max"] > 28, (

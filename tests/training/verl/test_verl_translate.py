@@ -6,11 +6,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 from verl_runs import RECIPE, needs_verl
 
 from microcoder.config import load_config
 from microcoder.errors import ConfigError
-from microcoder.training.config import TrainConfig
+from microcoder.training.config import RayConfig, TrainConfig
+from microcoder.training.engines.verl.devices import Devices, find_devices
 
 pytestmark = needs_verl
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def translated(**changes: str) -> DictConfig:
-    from microcoder.training.engines.verl.translate import Devices, translate
+    from microcoder.training.engines.verl.translate import translate
 
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": "tiny", **changes})
     devices = Devices(kind="cpu", num_nodes=1, per_node=2)
@@ -89,3 +91,20 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
 def test_what_cannot_be_mapped_is_an_error(changes: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         translated(**changes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (RayConfig(num_nodes=2), "needs a running cluster"),
+        (RayConfig(device="cuda"), "there is no GPU here"),
+        (RayConfig(address="auto"), "say how many the cluster's have"),
+    ],
+)
+def test_devices_that_cannot_be_seen_are_asked_for(settings: RayConfig, message: str) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has GPUs")
+    with pytest.raises(ConfigError, match=message):
+        find_devices(settings)
+    assert find_devices(RayConfig(address="auto", num_nodes=2, processes_per_node=8)) == Devices("cuda", 2, 8)
+    assert find_devices(RayConfig(address="auto", device="cpu")) == Devices("cpu", 1, 1)

@@ -20,6 +20,9 @@ needs_verl = pytest.mark.skipif(
 
 RECIPE = {
     "engine": "verl",
+    # Of the first few seeds the one whose first step has most mixed groups.
+    "seed": "5",
+    "problems.seed": "5",
     "prompt_style": "bare",
     "cpu_threads": "1",
     "num_steps": "2",
@@ -34,7 +37,7 @@ RECIPE = {
     "rollout.max_response_tokens": "28",
     "rollout.length_stages": "[{from_step = 2, max_response_tokens = 32}]",
     "rollout.temperature.kind": "staged",
-    "rollout.temperature.stages": "[{from_step = 1, value = 0.8}, {from_step = 2, value = 1.2}]",
+    "rollout.temperature.stages": "[{from_step = 1, value = 0.4}, {from_step = 2, value = 1.2}]",
     "batch.train_batch_size": "8",
     "batch.ppo_mini_batch_size": "8",
     "batch.micro_batch_rollouts": "8",

@@ -8,35 +8,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import ray
-import torch
 
 from microcoder.errors import ConfigError, TrainingError
 from microcoder.training.config import RayConfig
-from microcoder.training.engines.verl.platform import NAME as CPU
-from microcoder.training.engines.verl.platform import VARIABLE
-from microcoder.training.engines.verl.rollout import THREADS_VARIABLE
-from microcoder.training.engines.verl.translate import Devices
+from microcoder.training.engines.verl.devices import CPU, DEVICE_VARIABLE, THREADS_VARIABLE, Devices
 from microcoder.training.observer import Observer
 
 LOGICAL_CPUS = 16
 """What an own Ray believes to have, at least: verl reserves CPUs for processes that mostly wait."""
 QUIET = {"VERL_LOGGING_LEVEL": "ERROR", "TOKENIZERS_PARALLELISM": "false", "HYDRA_FULL_ERROR": "1"}
-
-
-def find_devices(settings: RayConfig) -> Devices:
-    """Return what a run will compute on, as the recipe and this machine have it.
-
-    Raises:
-        ConfigError: several machines without the address of a cluster.
-    """
-    if settings.num_nodes > 1 and settings.address is None:
-        raise ConfigError(
-            f"ray.num_nodes = {settings.num_nodes} needs a running cluster; type --ray-address auto on one of its "
-            "machines, or --ray-address HOST:PORT (docs/cluster.md)"
-        )
-    num_gpus = torch.cuda.device_count()
-    kind = "cuda" if num_gpus else CPU
-    return Devices(kind=kind, num_nodes=settings.num_nodes, per_node=settings.processes_per_node or num_gpus or 1)
 
 
 @contextmanager
@@ -85,7 +65,7 @@ def open_cluster(
 def _environment(devices: Devices, num_threads: int | None) -> dict[str, str]:
     variables = {**QUIET, "TRANSFER_QUEUE_ENABLE": "1"}
     if devices.kind == CPU:
-        variables[VARIABLE] = CPU
+        variables[DEVICE_VARIABLE] = CPU
     if num_threads is not None:
         variables |= {THREADS_VARIABLE: str(num_threads), "OMP_NUM_THREADS": str(num_threads)}
     return variables
@@ -102,8 +82,8 @@ def _await_devices(devices: Devices, *, seconds: float, observer: Observer) -> N
         if time.monotonic() > deadline:
             raise TrainingError(
                 f"the Ray cluster has {found} devices and the run wants {devices.number} (ray.num_nodes "
-                f"{devices.num_nodes} x ray.processes_per_node {devices.per_node}); add machines, or on machines "
-                "without GPUs start Ray with --num-gpus 1: it counts logical ones"
+                f"{devices.num_nodes} x ray.processes_per_node {devices.per_node}); add machines, or start Ray "
+                "with --num-gpus 1 on machines without GPUs: logical ones"
             )
         if not is_told:
             observer.note(f"waiting for the Ray cluster: {found} of {devices.number} devices")

@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from huggingface_hub import snapshot_download
@@ -25,25 +25,15 @@ from microcoder.training.batching import cut_batches
 from microcoder.training.checkpoints import copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import HuggingFaceModel, TrainConfig
+from microcoder.training.engines.verl.devices import CPU, DEVICE_VARIABLE, Devices, find_devices
 from microcoder.training.interrupts import stop_between_steps
 from microcoder.training.observer import Observer
 from microcoder.training.rollouts import RolloutReader, encode_prompts, end_token_ids, opens_thinking
 from microcoder.training.tasks import Tasks
 from microcoder.training.weights import load_tokenizer, model_source, silence_transformers
 
-if find_spec("verl") is None or find_spec("transfer_queue") is None:
-    raise ConfigError("engine = 'verl' needs verl, which is not installed; type: pip install 'microcoder[train,verl]'")
-if not torch.cuda.is_available():
-    os.environ["MICROCODER_VERL_DEVICE"] = "cpu"  # read as verl is imported
-os.environ.setdefault("VERL_LOGGING_LEVEL", "ERROR")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # verl names every engine that is not installed
-    import transfer_queue
-    from verl.trainer.ppo.v1 import AgentLoopManagerTQ
-
-    from microcoder.training.engines.verl.cluster import find_devices, open_cluster
+if TYPE_CHECKING:
     from microcoder.training.engines.verl.trainer import MicroCoderTrainer
-    from microcoder.training.engines.verl.translate import translate
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +44,24 @@ class Policy:
     tokenizer: PreTrainedTokenizerBase
     end_ids: tuple[int, ...]
     """Tokens that end a response."""
+
+
+def import_verl(devices: Devices) -> None:
+    """Import verl for these devices; what it is imported with holds for the process.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    if find_spec("verl") is None or find_spec("transfer_queue") is None:
+        raise ConfigError(
+            "engine = 'verl' needs verl, which is not installed; type: pip install 'microcoder[train,verl]'"
+        )
+    if devices.kind == CPU:
+        os.environ[DEVICE_VARIABLE] = CPU
+    os.environ.setdefault("VERL_LOGGING_LEVEL", "ERROR")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # verl names every engine that is not installed
+        import microcoder.training.engines.verl.trainer  # noqa: F401
 
 
 def is_main_process() -> bool:
@@ -83,6 +91,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
         torch.set_num_threads(config.cpu_threads)
     silence_transformers()
     devices = find_devices(config.ray)
+    import_verl(devices)
     cut_batches(config, num_processes=devices.number)
     backend = config.rollout.backend
     if backend != "transformers" and find_spec(backend) is None:
@@ -96,6 +105,8 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
         generation: GenerationConfig | None = GenerationConfig.from_pretrained(folder)
     except OSError:
         generation = None
+    from microcoder.training.engines.verl.translate import translate
+
     translate(config, model_path=folder, devices=devices, longest_prompt_tokens=1)
     return Policy(folder, tokenizer, tuple(end_token_ids(tokenizer, generation)))
 
@@ -161,7 +172,7 @@ def probe(
         resume_step=None,
         observer=observer,
     ) as (trainer, sampler):
-        trainer.agent_loop_manager = sampler
+        trainer.use_sampler(sampler)
         trainer.probe_temperatures()
 
 
@@ -179,6 +190,14 @@ def _open_trainer(
 ) -> Iterator[tuple[MicroCoderTrainer, Any]]:
     """Start everything that a run computes with: Ray, the queue, training processes, rollout servers."""
     devices = find_devices(config.ray)
+    import_verl(devices)
+    import transfer_queue
+    from verl.trainer.ppo.v1 import AgentLoopManagerTQ
+
+    from microcoder.training.engines.verl.cluster import open_cluster
+    from microcoder.training.engines.verl.trainer import MicroCoderTrainer
+    from microcoder.training.engines.verl.translate import translate
+
     everything = (*tasks.train, *tasks.heldout)
     verl_config = translate(
         config,
@@ -188,7 +207,7 @@ def _open_trainer(
     )
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
     machine = run.read_manifest()["machine"] if run.manifest.exists() else describe_machine(config)
-    num_threads = machine["num_threads"] if devices.kind == "cpu" else config.cpu_threads
+    num_threads = machine["num_threads"] if devices.kind == CPU else config.cpu_threads
     observer.phase("start Ray")
     with open_cluster(config.ray, devices, num_threads=num_threads, observer=observer):
         transfer_queue.init(verl_config.transfer_queue)
@@ -206,7 +225,12 @@ def _open_trainer(
                 observer=observer,
             )
             run.logs.mkdir(parents=True, exist_ok=True)
-            with (run.logs / "verl.log").open("a", encoding="utf-8") as log, redirect_stdout(log):
+            with (
+                (run.logs / "verl.log").open("a", encoding="utf-8") as log,
+                redirect_stdout(log),
+                warnings.catch_warnings(),
+            ):
+                warnings.simplefilter("ignore")
                 trainer.init()
                 sampler = AgentLoopManagerTQ.create(config=verl_config, llm_client=trainer.get_llm_client())
             yield trainer, sampler

@@ -17,9 +17,7 @@ import torch
 import torch.distributed
 from verl.plugin.platform import PlatformBase, set_platform
 
-NAME = "cpu"
-VARIABLE = "MICROCODER_VERL_DEVICE"
-"""Set to `cpu` in the environment of every process of a run on the CPU."""
+from microcoder.training.engines.verl.devices import CPU
 
 
 class _CpuDevice(ModuleType):
@@ -63,8 +61,8 @@ def _cpu_device() -> ModuleType:
 class CpuPlatform(PlatformBase):
     """One logical device a process, and no device memory."""
 
-    device_name = NAME
-    vendor_name = NAME
+    device_name = CPU
+    vendor_name = CPU
     device_module = _cpu_device()
 
     def is_available(self) -> bool:
@@ -155,7 +153,7 @@ def use_cpu() -> None:
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
     for strategy in ("fsdp", "fsdp2"):
-        EngineRegistry._engines["language_model"][strategy].setdefault(NAME, FSDPEngineWithLMHead)
+        EngineRegistry._engines["language_model"][strategy].setdefault(CPU, FSDPEngineWithLMHead)
     start = torch.distributed.init_process_group
     if getattr(start, "accepts_cpu_twice", False):
         return

@@ -10,12 +10,14 @@ from importlib.util import find_spec
 
 from verl.utils import import_utils
 
-from microcoder.training.engines.verl.platform import NAME, VARIABLE, use_cpu
+from microcoder.training.engines.verl.devices import CPU, DEVICE_VARIABLE
+from microcoder.training.engines.verl.platform import use_cpu
+from microcoder.training.engines.verl.requests import AGENT_LOOP, ROLLOUT
 
 if find_spec("trl") is not None and find_spec("trl.experimental.ppo") is None:
     # verl patches a class for critics wherever TRL is installed; TRL has dropped it.
     import_utils.is_trl_available = lambda: False
-if os.environ.get(VARIABLE) == NAME:
+if os.environ.get(DEVICE_VARIABLE) == CPU:
     # First: other modules of verl ask for the device as they are imported.
     use_cpu()
 
@@ -24,8 +26,6 @@ from verl.workers.rollout import base
 from verl.workers.rollout.replica import RolloutReplica, RolloutReplicaRegistry
 
 PACKAGE = "microcoder.training.engines.verl"
-AGENT_LOOP = "microcoder"
-ROLLOUT = "transformers"
 
 
 def _load_replica() -> type[RolloutReplica]:

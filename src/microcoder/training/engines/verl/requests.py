@@ -7,6 +7,10 @@ from typing import Any
 
 from microcoder.training.masking import draw_uniform
 
+AGENT_LOOP = "microcoder"
+ROLLOUT = "transformers"
+"""Our names in verl's registries."""
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingRequest:
@@ -41,7 +45,7 @@ def build_params(request: SamplingRequest, *, sample_index: int, rollout: str) -
         "max_tokens": request.max_response_tokens,
         "logprobs": False,
     }
-    if rollout == "transformers":
+    if rollout == ROLLOUT:
         return {**params, "seed": int(draw * 2**53), "round_size": request.round_size}
     # SGLang takes a seed only in its deterministic mode.
     return {**params, "seed": int(draw * 2**31)} if rollout == "vllm" else params

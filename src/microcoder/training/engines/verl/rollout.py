@@ -19,9 +19,9 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
+from microcoder.training.engines.verl.devices import THREADS_VARIABLE
 from microcoder.training.engines.verl.sampler import SampleRequest, sample
 
-THREADS_VARIABLE = "MICROCODER_CPU_THREADS"
 FOREVER = 1_000_000
 """Calls that may wait in the server at a time: a round waits until it is complete."""
 

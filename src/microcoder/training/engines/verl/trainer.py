@@ -31,6 +31,7 @@ from microcoder.training.checkpoints import best_step
 from microcoder.training.clocks import PhaseClock, RunClock
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.checkpoints import save_checkpoint, state_folder
+from microcoder.training.engines.verl.liveness import Liveness
 from microcoder.training.engines.verl.requests import SamplingRequest
 from microcoder.training.filtering import sample_mixed_groups
 from microcoder.training.observer import Observer
@@ -104,6 +105,7 @@ class MicroCoderTrainer(PPOTrainerSync):
         self._advantages: dict[str, float] = {}
         super().__init__(verl_config)
         self.replay_buffer.poll_interval = POLL_SECONDS
+        self.replay_buffer._wait_for_next_poll = self._wait_for_samples
 
     # --- what verl would read from files of its own ------------------------------------------------------------
 
@@ -125,7 +127,7 @@ class MicroCoderTrainer(PPOTrainerSync):
 
     def fit(self, agent_loop_manager: Any) -> None:
         """Run the steps that are missing, or as many as there is time for until a stop is asked for."""
-        self.agent_loop_manager = agent_loop_manager
+        self.use_sampler(agent_loop_manager)
         self._history = self.run.read_metrics()
         if isinstance(self.recipe.rollout.temperature, DiversityTemperature) and not has_probe(self.run, self.recipe):
             self.probe_temperatures()
@@ -135,6 +137,23 @@ class MicroCoderTrainer(PPOTrainerSync):
         while self.global_steps < self.recipe.num_steps and not self.stop_requested:
             self.global_steps += 1
             self._train_step()
+
+    def use_sampler(self, agent_loop_manager: Any) -> None:
+        """Sample by these workers, and look after them."""
+        self.agent_loop_manager = agent_loop_manager
+        self._liveness = Liveness(
+            [
+                *agent_loop_manager.agent_loop_workers,
+                *self.llm_server_manager.server_handles,
+                *self.actor_rollout_wg.workers,
+            ]
+        )
+
+    def _wait_for_samples(self, partition_id: str, last_told: float) -> float:
+        # verl would wait for ever for what a lost machine was to sample.
+        self._liveness.check()
+        time.sleep(POLL_SECONDS)
+        return last_told
 
     def _train_step(self) -> None:
         step = self.global_steps

@@ -10,7 +10,6 @@ import difflib
 import io
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -21,27 +20,13 @@ from omegaconf.errors import OmegaConfBaseException
 from microcoder.config import flatten
 from microcoder.errors import ConfigError
 from microcoder.training.config import HuggingFaceModel, TrainConfig
-from microcoder.training.engines.verl.plugin import AGENT_LOOP, ROLLOUT
+from microcoder.training.engines.verl.devices import CPU, Devices
+from microcoder.training.engines.verl.requests import AGENT_LOOP, ROLLOUT
 
 NO_DUAL_CLIP = 1e9
 """verl bounds the ratio of negative advantages by 3 (dual clip); the paper's equation and TRL's loss do not."""
 LOSS_MODES = {"dapo": "token-mean", "grpo": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
 ACTOR, ROLLOUT_CONFIG = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
-
-
-@dataclass(frozen=True, slots=True)
-class Devices:
-    """What a run computes on."""
-
-    kind: str
-    """`cuda` or `cpu`."""
-    num_nodes: int
-    per_node: int
-
-    @property
-    def number(self) -> int:
-        """Training processes in all."""
-        return self.num_nodes * self.per_node
 
 
 def translate(config: TrainConfig, *, model_path: str, devices: Devices, longest_prompt_tokens: int) -> DictConfig:
@@ -92,14 +77,14 @@ def compose_defaults() -> DictConfig:
 def _decided(config: TrainConfig, model_path: str, devices: Devices, longest_prompt_tokens: int) -> dict[str, Any]:
     """Return what follows from the recipe and the machine."""
     batch, rollout, algorithm, optimizer = config.batch, config.rollout, config.algorithm, config.optimizer
-    on_cpu = devices.kind == "cpu"
+    on_cpu = devices.kind == CPU
     model = config.model
     is_bfloat16 = isinstance(model, HuggingFaceModel) and model.compute_dtype == "bfloat16"
     stores_bfloat16 = isinstance(model, HuggingFaceModel) and model.dtype == "bfloat16"
     return {
         "data.train_batch_size": batch.train_batch_size,
         "data.max_prompt_length": longest_prompt_tokens,
-        "data.max_response_length": rollout.longest_response_tokens,
+        "data.max_response_length": max(rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0),
         "actor_rollout_ref.model.path": model_path,
         "actor_rollout_ref.model.enable_gradient_checkpointing": isinstance(model, HuggingFaceModel)
         and model.gradient_checkpointing,
@@ -166,7 +151,7 @@ def _decided(config: TrainConfig, model_path: str, devices: Devices, longest_pro
 
 def _chosen(config: TrainConfig, devices: Devices) -> dict[str, Any]:
     """Return what changes no result, and where verl's defaults do not fit; `[verl]` may differ."""
-    on_cpu = devices.kind == "cpu"
+    on_cpu = devices.kind == CPU
     micro, is_transformers = config.batch.micro_batch_rollouts, config.rollout.backend == "transformers"
     sampled = config.batch.train_batch_size * config.rollout.num_samples
     held_out = config.evaluation.batch_rollouts
