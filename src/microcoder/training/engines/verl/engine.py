@@ -212,18 +212,6 @@ def _open_trainer(
     with open_cluster(config.ray, devices, num_threads=num_threads, observer=observer):
         transfer_queue.init(verl_config.transfer_queue)
         try:
-            trainer = MicroCoderTrainer(
-                verl_config,
-                recipe=config,
-                tokenizer=policy.tokenizer,
-                reader=RolloutReader(policy.tokenizer, policy.end_ids, opens_thinking(policy.tokenizer)),
-                tasks=tasks,
-                judge=judge,
-                run=run,
-                run_clock=run_clock,
-                resume_step=resume_step,
-                observer=observer,
-            )
             run.logs.mkdir(parents=True, exist_ok=True)
             with (
                 (run.logs / "verl.log").open("a", encoding="utf-8") as log,
@@ -231,6 +219,18 @@ def _open_trainer(
                 warnings.catch_warnings(),
             ):
                 warnings.simplefilter("ignore")
+                trainer = MicroCoderTrainer(
+                    verl_config,
+                    recipe=config,
+                    tokenizer=policy.tokenizer,
+                    reader=RolloutReader(policy.tokenizer, policy.end_ids, opens_thinking(policy.tokenizer)),
+                    tasks=tasks,
+                    judge=judge,
+                    run=run,
+                    run_clock=run_clock,
+                    resume_step=resume_step,
+                    observer=observer,
+                )
                 trainer.init()
                 sampler = AgentLoopManagerTQ.create(config=verl_config, llm_client=trainer.get_llm_client())
             yield trainer, sampler
