@@ -13,9 +13,10 @@ import pytest
 
 from microcoder.runs import RunDirectory, read_rollouts
 
-# Not importorskip: importing verl takes many seconds, also where its tests are not selected.
+# Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked by a package it needs:
+# this very folder answers to the name verl.
 needs_verl = pytest.mark.skipif(
-    find_spec("verl") is None, reason="verl is not installed: pip install 'microcoder[train,verl]'"
+    find_spec("transfer_queue") is None, reason="verl is not installed: pip install 'microcoder[train,verl]'"
 )
 
 RECIPE = {
