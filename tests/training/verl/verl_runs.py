@@ -13,8 +13,8 @@ import pytest
 
 from microcoder.runs import RunDirectory, read_rollouts
 
-# Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked by a package it needs:
-# this very folder answers to the name verl.
+# Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked of a package that
+# verl needs, since this very folder answers to the name verl.
 needs_verl = pytest.mark.skipif(
     find_spec("transfer_queue") is None, reason="verl is not installed: pip install 'microcoder[train,verl]'"
 )
