@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# The demo needs a part of what the tests need, and should not wait for the rest.
+TRAINS := $(VENV)/.trains
 STAMP := $(VENV)/.installed
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable
 export OMP_NUM_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
@@ -10,13 +13,19 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "microcoder needs Python >= 3.11, this is " + sys.version.split()[0] + "; type: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[train,dev]'
+
+$(TRAINS): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) '.[train]'
 	@touch $@
 
-demo: setup
+$(STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) '.[data,train,verl,serve,ray,dev]'
+	@touch $@ $(TRAINS)
+
+demo: $(TRAINS)
 	$(BIN)/microcoder train -c recipes/micro/config.toml --run-dir runs/demo
 
 test: setup

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from microcoder import metrics, runs
+from microcoder.dataset.build import BuildConfig
 from microcoder.evaluation import EvalConfig, folder
 from microcoder.records import nested_models
 from microcoder.training.config import TrainConfig
@@ -39,6 +40,12 @@ def render() -> str:
         "Of `microcoder eval`; any key can be given as a flag: `--generation.sampling.num_samples 10`.",
         "",
         *_table(EvalConfig),
+        "",
+        "## Corpus keys",
+        "",
+        "Of `microcoder data build`; any key can be given as a flag: `--filter.recency.model_cutoff 2025-01`.",
+        "",
+        *_table(BuildConfig),
         "",
         "## Problem record",
         "",
@@ -86,7 +93,7 @@ def _keys(schema: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str,
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
-    value = field.default
+    value = field.get_default(call_default_factory=True)
     return f"`{json.dumps(value, default=str)}`" if value is not None else "none"
 
 

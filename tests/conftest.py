@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is slow, not wrong: no test is decided by the clock.
+settings.register_profile("microcoder", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("microcoder")
 
 
 @pytest.fixture(scope="session")

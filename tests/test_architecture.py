@@ -19,10 +19,12 @@ LAYERS = (
     ("types",),
     ("records",),
     ("config", "metrics", "runs"),
-    ("extract", "rewards", "evaluator", "micro"),
+    ("extract", "prompts", "rewards", "evaluator", "micro"),
+    ("serving",),
     ("dataset",),
     ("training",),
     ("insights",),
+    ("viewer",),
     ("evaluation",),
     ("cli",),
 )
@@ -32,6 +34,7 @@ HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft", "verl
 PROCESSES = {"subprocess", "multiprocessing", "pty"}
 FORKS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"}
 MAY_START_PROCESSES = {
+    "insights/workers.py": "starts the training processes of a study",
     "training/manifest.py": "asks git for the commit that a run records",
 }
 MAY_EXCEED_500_LINES: dict[str, str] = {}
@@ -133,7 +136,8 @@ class Absent:
 
 sys.meta_path.insert(0, Absent())
 """
-CORE_ONLY = HEAVY | {"numpy", "pyarrow", "matplotlib", "jinja2", "markupsafe"}
+SERVICE = {"fastapi", "starlette", "uvicorn", "httpx", "prometheus_client", "ray"}
+CORE_ONLY = HEAVY | SERVICE | {"numpy", "pyarrow", "matplotlib", "jinja2", "markupsafe"}
 
 
 def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
@@ -152,12 +156,26 @@ def test_the_core_imports_without_torch_or_any_other_extra() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("verb", ["", "judge", "probe", "report", "study", "train", "eval", "eval show"])
+VERBS = (
+    "",
+    "judge", "serve", "doctor", "probe", "train", "report", "view",
+    "study", "study run", "study report", "eval", "eval show", "data", "data build",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_works_without_torch_or_any_other_extra(verb: str) -> None:
     arguments = [*verb.split(), "--help"]
     result = run_without_extras(f"from microcoder.cli import main; main({arguments!r})")
     assert result.returncode == 0, result.stderr
     assert "Usage: microcoder" in result.stdout
+
+
+def test_a_service_without_its_extra_says_what_to_install() -> None:
+    result = run_without_extras("from microcoder.cli import main; main(['serve', '--port', '0'])")
+    assert result.returncode == 2
+    assert "pip install 'microcoder[serve]'" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_report_without_its_extra_says_what_to_install(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def rollout(**changes: object) -> dict[str, Any]:
         "memory_mib": 12.5,
         "method": "",
         "detail": "line 1: 2 ≠ 3",
+        "output": "2\n",
     }
     row: dict[str, Any] = {
         "step": 3,

@@ -36,7 +36,11 @@ ConfigT = TypeVar("ConfigT", bound=Config)
 
 
 def load_config(
-    schema: type[ConfigT], recipes: Sequence[Path] = (), overrides: Mapping[str, str] | None = None
+    schema: type[ConfigT],
+    recipes: Sequence[Path] = (),
+    overrides: Mapping[str, str] | None = None,
+    *,
+    layers: Sequence[Mapping[str, object]] = (),
 ) -> ConfigT:
     """Resolve defaults, recipes and overrides into one validated config.
 
@@ -44,6 +48,7 @@ def load_config(
         schema: the config model.
         recipes: TOML files; later ones win.
         overrides: dotted key to value text, read as TOML where it is TOML and as a string where it is not.
+        layers: tables of dotted keys and values, over the recipes and under the overrides; later ones win.
 
     Raises:
         ConfigError: a file is missing or not TOML, a key is unknown, or a value is refused.
@@ -51,6 +56,9 @@ def load_config(
     merged: dict[str, Any] = {}
     for recipe in recipes:
         _merge(merged, _read_recipe(recipe))
+    for layer in layers:
+        for key, value in layer.items():
+            _merge(merged, _nest(key, value))
     flags: dict[str, Any] = {}
     for key, text in (overrides or {}).items():
         _merge(flags, _nest(key, _parse_value(text)))

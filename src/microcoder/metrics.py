@@ -105,6 +105,8 @@ class EvaluationMetrics:
     temperature: float
     outcomes: Mapping[str, int]
     seconds: Mapping[str, float] = field(default_factory=dict)
+    sweep: list[Mapping[str, Any]] = field(default_factory=list)
+    """The same problems at other temperatures, where asked for: temperature, accuracy, diversity, length, truncated."""
 
     def as_row(self) -> dict[str, Any]:
         """Return the row as plain JSON values."""

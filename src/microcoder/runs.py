@@ -122,6 +122,14 @@ class RunDirectory:
         """Return the evaluation rows, one an evaluation."""
         return read_rows(self.evaluations)
 
+    def rollout_steps(self) -> list[int]:
+        """Return the steps whose training rollouts are there, ascending."""
+        return _steps_in(self.rollouts)
+
+    def evaluation_steps(self) -> list[int]:
+        """Return the steps whose held-out samples are there, ascending."""
+        return _steps_in(self.evaluation_samples)
+
     def rewind(self, step: int) -> None:
         """Drop whatever lies beyond `step`, so that a resumed run writes it anew and exactly once."""
         for rows in (self.metrics, self.evaluations):
@@ -193,6 +201,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("memory_mib", pa.float64()),
             ("method", pa.string()),
             ("detail", pa.string()),
+            ("output", pa.string()),
         ]
     )
     schema = pa.schema(

@@ -170,6 +170,8 @@ class TestResult:
     """The comparison that accepted the output; empty when none did."""
     detail: str
     """One line for a human: the difference, the exception, the limit."""
+    output: str | None = None
+    """The beginning of what a test that failed wrote or returned; None where the test passed or nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from microcoder.errors import ConfigError
 from microcoder.training.config import TrainConfig
 
 ROOT = Path(__file__).parents[2]
-RECIPES = sorted(ROOT.glob("recipes/**/*.toml"))
+RECIPES = sorted(path for path in ROOT.glob("recipes/**/*.toml") if path.parent.name != "data")
 
 
 def microcoder(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:

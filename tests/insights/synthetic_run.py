@@ -142,7 +142,7 @@ def _tests(outcome: Outcome) -> tuple[TestResult, ...]:
     passed = TestResult(Outcome.ACCEPTED, 0.02, 0.03, 9.5, "exact", "")
     if outcome is Outcome.ACCEPTED:
         return (passed,) * 3
-    return (passed, TestResult(outcome, 0.02, 0.03, 9.5, "", "line 1: expected '3', got '<2>'"))
+    return (passed, TestResult(outcome, 0.02, 0.03, 9.5, "", "line 1: expected '3', got '<2>'", "<2>\n"))
 
 
 def _share(samples: Sequence[ScoredRollout], outcome: Outcome) -> float:

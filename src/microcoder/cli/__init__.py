@@ -8,7 +8,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
-from microcoder.cli import doctor, judge, probe, report, study, train
+from microcoder.cli import data, doctor, judge, probe, report, serve, study, train, view
 from microcoder.cli import eval as evaluation
 from microcoder.errors import MicroCoderError
 
@@ -17,9 +17,12 @@ app.command(judge.judge)
 app.command(train.train)
 app.command(probe.probe)
 app.command(report.report)
+app.command(view.view)
 app.command(doctor.doctor)
 app.command(evaluation.app)
-app.command(study.study)
+app.command(data.app)
+app.command(study.app)
+app.command(serve.serve)
 
 USER_ERROR = 2
 INTERRUPTED = 130

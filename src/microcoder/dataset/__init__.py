@@ -1,5 +1,6 @@
-"""Dataset: problem files today; collect, process, filter and verify build on them. Needs no torch."""
+"""Dataset: from raw public problem sets to a verified corpus; and problem files. Needs no torch."""
 
+from microcoder.dataset.candidates import Candidate, Difficulty, Lineage, Rejection, Solution
 from microcoder.dataset.problems import read_problems, write_problems
 
-__all__ = ["read_problems", "write_problems"]
+__all__ = ["Candidate", "Difficulty", "Lineage", "Rejection", "Solution", "read_problems", "write_problems"]

@@ -1,4 +1,4 @@
-"""Problem files: one `Problem` a line."""
+"""Problem files: one `Problem` a line; or a finished corpus."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from microcoder.types import Problem
 
 
 def read_problems(path: Path) -> list[Problem]:
-    """Read a problem file for training or evaluation.
+    """Read a problem file, or a folder that `microcoder data build` finished, for training or evaluation.
 
     Raises:
         DataError: a line is broken, a problem has nothing to ask, or it cannot be judged (see `check_problem`).
     """
-    problems = read_records(path, Problem, what="problem file")
+    problems = _read_corpus(path) if path.is_dir() else read_records(path, Problem, what="problem file")
     silent = [problem.id for problem in problems if not problem.statement.strip()]
     if silent:
         raise DataError(
@@ -30,6 +30,13 @@ def read_problems(path: Path) -> list[Problem]:
         except DataError as error:
             raise DataError(f"problem file {path}: {error}") from None
     return problems
+
+
+def _read_corpus(folder: Path) -> list[Problem]:
+    # Parquet is read by a package that problem files do without.
+    from microcoder.dataset.release.tables import read_released
+
+    return read_released(folder)
 
 
 def write_problems(path: Path, problems: Sequence[Problem]) -> None:

@@ -13,7 +13,7 @@ from microcoder.dataset.benchmarks.mbpp import Split
 from microcoder.evaluator import StopRule
 
 PromptFormat = Literal["published", "instruct", "bare"]
-"""`published`: the benchmark's own text; `instruct`, `bare`: as in training (see `training/prompts.py`)."""
+"""`published`: the benchmark's own text; `instruct`, `bare`: as in training (see `prompts.py`)."""
 
 
 class LiveCodeBench(Config):

@@ -10,7 +10,7 @@ from typing import Any
 from microcoder.dataset import read_problems
 from microcoder.dataset.benchmarks import Question, Selection, read_humaneval, read_livecodebench, read_mbpp
 from microcoder.evaluation.config import EvalConfig, HumanEval, LiveCodeBench, Mbpp, ProblemFile
-from microcoder.training.prompts import PromptStyle, build_prompt
+from microcoder.prompts import PromptStyle, build_prompt
 from microcoder.types import Problem, TestCase
 
 Messages = list[dict[str, str]]

@@ -8,6 +8,7 @@
 """
 
 from microcoder.evaluator.compare import Comparison, compare_output, compare_value
+from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.judge import Judge, judge
 from microcoder.evaluator.preparation import check_problem
@@ -17,6 +18,8 @@ from microcoder.evaluator.submissions import Submission, read_submissions
 __all__ = [
     "STOP_RULES",
     "Comparison",
+    "Execution",
+    "Invocation",
     "Isolation",
     "Judge",
     "StopRule",

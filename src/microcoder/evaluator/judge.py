@@ -17,15 +17,16 @@ from types import TracebackType
 from typing import Self, cast
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
-from microcoder.evaluator import verdicts
+from microcoder.evaluator import executions, verdicts
 from microcoder.evaluator.builds import BuildCache
+from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import find_language
 from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, VerdictCache
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.schedule import Gate, Room
-from microcoder.evaluator.session import STOP_RULES, Session, StopRule
+from microcoder.evaluator.session import STOP_RULES, Abandoned, Session, StopRule
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 OnVerdict = Callable[[int, Verdict], None]
@@ -48,6 +49,8 @@ class Statistics:
     """Tests that were run again because the sandbox failed."""
     reruns: int
     """Tests that were run again alone, because they ended close to their time limit."""
+    runs: int = 0
+    """Programs that were run without being judged."""
 
 
 @dataclass(slots=True)
@@ -65,6 +68,16 @@ class _Job:
     problem: KnownProblem
     waiters: list[_Waiter]
 
+    def is_wanted(self) -> bool:
+        """Whether anybody still waits."""
+        return not all(waiter.is_gone() for waiter in tuple(self.waiters))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _RunJob:
+    invocation: Invocation
+    future: Future[Execution]
+
 
 class Judge:
     """A pool of warm sandboxes; use it as a context manager, or call `close`."""
@@ -77,6 +90,7 @@ class Judge:
         time_scale: float | None = None,
         max_waiting: int = 1024,
         cache_size: int = 4096,
+        renew_after: int = 0,
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
     ) -> None:
@@ -88,6 +102,7 @@ class Judge:
             time_scale: what CPU limits are multiplied by; measured (see `calibration`) where it is left out.
             max_waiting: programs that `submit` and `judge_async` take before they make their callers wait.
             cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
+            renew_after: programs after which a worker starts fresh sandboxes; 0 keeps them as long as they work.
             unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.
 
@@ -101,17 +116,22 @@ class Judge:
             raise ConfigError(f"workers = {workers}; use 1 or more, or leave it out for one per processor")
         if time_scale is not None and not 0.1 <= time_scale <= 100:
             raise ConfigError(f"time_scale = {time_scale}; use 0.1 to 100, or leave it out to have it measured")
-        if max_waiting < 1 or cache_size < 0:
-            raise ConfigError(f"max_waiting = {max_waiting}, cache_size = {cache_size}; use at least 1 and 0")
+        if max_waiting < 1 or cache_size < 0 or renew_after < 0:
+            raise ConfigError(
+                f"max_waiting = {max_waiting}, cache_size = {cache_size}, renew_after = {renew_after}; "
+                "use at least 1, 0 and 0"
+            )
         self.workers = workers or len(os.sched_getaffinity(0))
         self.stop: StopRule = stop
         self._is_closed = False
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job | _RunJob | None] = SimpleQueue()
         self._room = Room(max_waiting)
         self._lock = threading.Lock()
         self._in_flight: dict[Key, _Job] = {}
+        self._running: set[_RunJob] = set()
+        self._renew_after = renew_after
         self._cache = VerdictCache(cache_size)
-        self._judged = self._from_cache = self._faults = 0
+        self._judged = self._from_cache = self._faults = self._runs = 0
         self._given_scale = time_scale
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self._inputs = InputShelf()
@@ -142,7 +162,7 @@ class Judge:
     def statistics(self) -> Statistics:
         """What was done so far."""
         retries, reruns = (sum(getattr(s, name) for s in self._sessions) for name in ("retries", "reruns"))
-        return Statistics(self._judged, self._from_cache, self._faults, retries, reruns)
+        return Statistics(self._judged, self._from_cache, self._faults, retries, reruns, self._runs)
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
@@ -180,7 +200,7 @@ class Judge:
         return cast(list[Verdict], results)
 
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
-        """Judge one program in the background; a cancelled future is not begun any more.
+        """Judge one program in the background; a cancelled future is not begun any more, or ends after its test.
 
         Waits while `max_waiting` programs are on their way.
 
@@ -203,6 +223,29 @@ class Judge:
         await self._room.enter_async()
         return await asyncio.wrap_future(self._enter(program, known))
 
+    def submit_run(self, invocation: Invocation) -> Future[Execution]:
+        """Run one program in the background without judging it; waits its turn like `submit`.
+
+        Raises:
+            DataError: it cannot be run; why.
+            EvaluatorFault: there is no compiler for its language, or the judge is closed.
+        """
+        self._check_open()
+        invocation.check()
+        self._room.enter().result()
+        return self._enter_run(invocation)
+
+    def run(self, invocation: Invocation) -> Execution:
+        """Run one program and return what it did; raises like `submit_run`."""
+        return self.submit_run(invocation).result()
+
+    async def run_async(self, invocation: Invocation) -> Execution:
+        """Run one program from a coroutine; raises like `submit_run`."""
+        self._check_open()
+        invocation.check()
+        await self._room.enter_async()
+        return await asyncio.wrap_future(self._enter_run(invocation))
+
     def close(self) -> None:
         """End all sandboxes at once; what is still being judged ends as a fault of the sandbox."""
         self._is_closed = True
@@ -214,8 +257,12 @@ class Judge:
             thread.join(_JOIN_SECONDS)
         with self._lock:
             left, self._in_flight = list(self._in_flight.values()), {}
+            runs, self._running = self._running, set()
         for job in left:
             _answer(job.waiters, _fault(job, "the judge was closed"))
+        for run in runs:
+            if not run.future.cancelled():
+                run.future.set_result(executions.fault("the judge was closed"))
         self._inputs.close()
 
     def _check_open(self) -> None:
@@ -256,15 +303,33 @@ class Judge:
             job = self._in_flight.get(key)
             if known is None and job is None:
                 job = self._in_flight[key] = _Job(key, program, problem, [waiter])
-                self._jobs.put(job)
-                if len(self._threads) < min(self.workers, len(self._in_flight)):
-                    self._start_thread()
+                self._put(job)
                 return
             self._from_cache += 1
             if known is None and job is not None:
                 job.waiters.append(waiter)
         if known is not None:
             waiter.answer(known)
+
+    def _enter_run(self, invocation: Invocation) -> Future[Execution]:
+        """Have a program run that was given a place."""
+        job = _RunJob(invocation, Future())
+        job.future.add_done_callback(lambda _: self._room.leave())
+        try:
+            with self._lock:
+                self._check_open()
+                self._running.add(job)
+                self._put(job)
+        except EvaluatorFault:
+            job.future.cancel()
+            raise
+        return job.future
+
+    def _put(self, job: _Job | _RunJob) -> None:
+        """Give a job to the workers; with the lock held."""
+        self._jobs.put(job)
+        if len(self._threads) < min(self.workers, len(self._in_flight) + len(self._running)):
+            self._start_thread()
 
     def _start_thread(self) -> None:
         number = len(self._threads)
@@ -279,17 +344,53 @@ class Judge:
                 self._first.put((session.open(), self._given_scale or session.measure_time_scale()))
             except Exception as error:
                 self._first.put(error)
+        num_done = 0
         while (job := self._jobs.get()) is not None:
-            with self._lock:
-                if all(waiter.is_gone() for waiter in job.waiters):
-                    self._in_flight.pop(job.key, None)
-                    continue
-            try:
-                verdict = session.judge(job.program, job.problem.prepared, self.stop)
-            except Exception as error:
-                verdict = _fault(job, f"{type(error).__name__}: {error}")
-            self._finish(job, verdict)
+            if isinstance(job, _RunJob):
+                self._run(session, job)
+            else:
+                self._judge(session, job)
+            num_done += 1
+            if self._renew_after and num_done % self._renew_after == 0:
+                session.renew()
         session.close()
+
+    def _run(self, session: Session, job: _RunJob) -> None:
+        is_wanted = job.future.set_running_or_notify_cancel()
+        execution = None
+        if is_wanted:
+            try:
+                execution = session.run(job.invocation, self.time_scale)
+            except Exception as error:
+                execution = executions.fault(f"{type(error).__name__}: {error}")
+        with self._lock:
+            self._runs += is_wanted
+            # Closing the judge may have answered it already.
+            is_open = job in self._running
+            self._running.discard(job)
+        if execution is not None and is_open:
+            job.future.set_result(execution)
+
+    def _judge(self, session: Session, job: _Job) -> None:
+        if self._give_up(job):
+            return
+        try:
+            verdict = session.judge(job.program, job.problem.prepared, self.stop, job.is_wanted)
+        except Abandoned:
+            if not self._give_up(job):
+                self._jobs.put(job)
+            return
+        except Exception as error:
+            verdict = _fault(job, f"{type(error).__name__}: {error}")
+        self._finish(job, verdict)
+
+    def _give_up(self, job: _Job) -> bool:
+        """Forget a job that nobody waits for; somebody may have joined since that was last looked at."""
+        with self._lock:
+            if job.is_wanted():
+                return False
+            self._in_flight.pop(job.key, None)
+            return True
 
     def _finish(self, job: _Job, verdict: Verdict) -> None:
         """Keep a verdict and tell everybody who waits for it."""

@@ -12,6 +12,8 @@ from microcoder.evaluator.preparation import PreparedProblem
 from microcoder.types import Problem, Program, Verdict
 
 _MAX_PROBLEMS = 4096
+_MAX_PROBLEM_BYTES = 512 << 20
+"""Of the tests of all prepared problems, each of which is held twice: as text and as what a program reads."""
 
 Key = tuple[int, bytes]
 """The number of a known problem, and a digest of the program: neither keeps anything alive."""
@@ -49,6 +51,7 @@ class ProblemShelf:
         self._lock = threading.Lock()
         self._known: OrderedDict[object, KnownProblem] = OrderedDict()
         self._num_prepared = 0
+        self._num_bytes = 0
 
     def prepare(self, problem: Problem) -> KnownProblem:
         """Return a problem's prepared form.
@@ -67,10 +70,17 @@ class ProblemShelf:
         prepared = PreparedProblem(problem, time_scale=self._time_scale)
         with self._lock:
             self._num_prepared += 1
-            known = self._known.setdefault(content, KnownProblem(self._num_prepared, prepared))
-            while len(self._known) > _MAX_PROBLEMS:
-                self._known.popitem(last=False)
+            if content in self._known:
+                return self._known[content]
+            known = self._known[content] = KnownProblem(self._num_prepared, prepared)
+            self._num_bytes += _size_of(problem)
+            while len(self._known) > _MAX_PROBLEMS or (self._num_bytes > _MAX_PROBLEM_BYTES and len(self._known) > 1):
+                self._num_bytes -= _size_of(self._known.popitem(last=False)[1].prepared.problem)
         return known
+
+
+def _size_of(problem: Problem) -> int:
+    return 2 * sum(len(test.input) + len(test.output) for test in problem.tests)
 
 
 class VerdictCache:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
+import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Literal, TypeVar
 
 from microcoder.errors import EvaluatorFault
-from microcoder.evaluator import calibration, verdicts
+from microcoder.evaluator import calibration, executions, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
 from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, CheckerFailed, checker_task, read_verdict
+from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.interpreter import current_interpreter
 from microcoder.evaluator.isolation import Isolation
@@ -44,6 +47,8 @@ _NAMES_STDIN = "/dev/stdin"
 _GRACE = 1.1
 """A test is stopped this far beyond its CPU limit; one that ends in between is run again alone."""
 _MAX_FAILED_STARTS = 3
+_REST_SECONDS = 10.0
+"""After so many failed starts no other is tried for a while: programs are told at once."""
 _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 
 _CHECKS, _BUILDS = "check", "build "
@@ -52,6 +57,10 @@ _LARGE_SCRATCH_MIB = 256
 
 Loaded = LoadedProgram | LoadedBinary
 T = TypeVar("T")
+
+
+class Abandoned(Exception):
+    """Nobody waits for this verdict any more."""
 
 
 class Session:
@@ -74,6 +83,8 @@ class Session:
         self._sandboxes: dict[str, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
+        self._rests_until = 0.0
+        self._has_held = False
         self._is_closed = False
         self._level = ""
         self.reruns = 0
@@ -102,8 +113,18 @@ class Session:
                 lambda: self._with_one_retry("", lambda sandbox: sandbox.run(program.task(b""), limits)).cpu_seconds
             )
 
-    def judge(self, program: Program, prepared: PreparedProblem, stop: StopRule) -> Verdict:
-        """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
+    def judge(
+        self,
+        program: Program,
+        prepared: PreparedProblem,
+        stop: StopRule,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> Verdict:
+        """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception.
+
+        Raises:
+            Abandoned: before one of the tests, nobody wanted the verdict any more.
+        """
         total = len(prepared.tests)
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
@@ -122,6 +143,8 @@ class Session:
                 names_stdin = _NAMES_STDIN in program.code
                 package = _package(program.code) if isinstance(loaded, LoadedProgram) else ""
                 for test in prepared.tests:
+                    if not is_wanted():
+                        raise Abandoned
                     files = {STDIN_FILE: test.stdin} if names_stdin else None
                     task = loaded.task(test.stdin, fn_name=prepared.problem.fn_name, files=files)
                     results.append(self._judge_test(package, loaded, task, prepared, test, checking))
@@ -138,6 +161,35 @@ class Session:
             return Verdict(Outcome.ACCEPTED, tuple(results), total, isolation=self._level)
         detail = f"test {failed + 1}: {results[failed].detail}".rstrip(": ")
         return Verdict(results[failed].verdict, tuple(results), total, detail, self._level)
+
+    def run(self, invocation: Invocation, time_scale: float) -> Execution:
+        """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
+        code = str(invocation.program.code)
+        limits = invocation.limits(time_scale)
+        try:
+            with contextlib.ExitStack() as opened:
+                loaded, message = self._load(opened, find_language(invocation.program.language), code)
+                if loaded is None:
+                    return executions.not_built(message, self._level)
+                files = dict(invocation.files)
+                if _NAMES_STDIN in code:
+                    files.setdefault(STDIN_FILE, invocation.stdin)
+                task = loaded.task(invocation.stdin, arguments=invocation.arguments, files=files)
+                kind = _CHECKS if invocation.files else _package(code) if isinstance(loaded, LoadedProgram) else ""
+                with self._gate.shared():
+                    run = self._with_one_retry(kind, lambda sandbox: sandbox.run(task, limits))
+                    if _was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
+                        self.retries += 1
+                        run = self._with_one_retry(kind, lambda sandbox: sandbox.run(task, limits))
+                return executions.record_run(run, invocation, limits, loaded.rejection(), self._level)
+        except (SandboxDied, EvaluatorFault, OSError) as error:
+            return executions.fault(str(error))
+
+    def renew(self) -> None:
+        """End the sandboxes, so that the next program starts fresh ones; also after starts that failed."""
+        for kind in list(self._sandboxes):
+            self._discard(kind)
+        self._failed_starts = 0
 
     def interrupt(self) -> None:
         """End the sandboxes from another thread; what is being judged ends as a fault."""
@@ -182,6 +234,10 @@ class Session:
                 with self._gate.alone():
                     again = self._run(package, task, prepared.limits)
                 run = min(run, again, key=lambda run: run.cpu_seconds)
+            elif _was_killed(run, prepared.find_failure(run)):
+                self.retries += 1
+                with self._gate.shared():
+                    run = self._run(package, task, prepared.limits)
             rejection = loaded.rejection()
             if rejection is not None:
                 return verdicts.compile_error(run, rejection)
@@ -232,18 +288,28 @@ class Session:
         if self._is_closed:
             raise SandboxDied("the judge was closed")
         if kind not in self._sandboxes:
-            if self._failed_starts >= _MAX_FAILED_STARTS:
-                raise EvaluatorFault(f"gave up after {_MAX_FAILED_STARTS} failed starts: {self._start_failure}")
-            try:
-                sandbox = self._start(kind)
-            except EvaluatorFault as fault:
-                self._failed_starts, self._start_failure = self._failed_starts + 1, str(fault)
-                raise
-            self._failed_starts = 0
+            sandbox = self._start_again(kind)
             self._sandboxes[kind] = sandbox
             if self._is_closed:
                 raise SandboxDied("the judge was closed")
         return self._sandboxes[kind]
+
+    def _start_again(self, kind: str) -> Sandbox:
+        """Start a sandbox; where one has held, twice: somebody may have killed it while it started."""
+        if self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
+            raise EvaluatorFault(f"gave up after {self._failed_starts} failed starts: {self._start_failure}")
+        for is_last in (False, True) if self._has_held else (True,):
+            try:
+                sandbox = self._start(kind)
+            except EvaluatorFault as fault:
+                self._failed_starts, self._start_failure = self._failed_starts + 1, str(fault)
+                self._rests_until = time.monotonic() + _REST_SECONDS
+                if is_last:
+                    raise
+            else:
+                self._failed_starts, self._has_held = 0, True
+                return sandbox
+        raise AssertionError("the last try returned or raised")
 
     def _start(self, kind: str) -> Sandbox:
         if kind.startswith(_BUILDS):
@@ -265,6 +331,11 @@ class Session:
         sandbox = self._sandboxes.pop(kind, None)
         if sandbox is not None:
             sandbox.close()
+
+
+def _was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:
+    """Whether it was killed by none of its limits: by itself, or from outside, as where the machine's memory ended."""
+    return failure is not None and failure[0] is Outcome.RUNTIME_ERROR and run.result.signal == signal.SIGKILL
 
 
 def _package(code: str) -> str:

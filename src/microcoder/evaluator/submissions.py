@@ -53,6 +53,7 @@ def verdict_record(name: str, verdict: Verdict) -> dict[str, Any]:
                 "memory_mib": round(test.memory_mib, 3),
                 "method": test.method,
                 "detail": test.detail,
+                **({"output": test.output} if test.output is not None else {}),
             }
             for test in verdict.tests
         ],

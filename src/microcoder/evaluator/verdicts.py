@@ -15,6 +15,7 @@ The first row that applies decides; right output does not excuse a failed exit.
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 
@@ -28,6 +29,8 @@ _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 _NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
 _NEARLY_ALL = 0.9
 _MAX_DETAIL = 200
+_MAX_OUTPUT = 2000
+_LONGEST_VALUE_KEPT_BYTES = 1 << 15
 _ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 18, 64
 """A returned value beyond both is wrong unread: rebuilding 16 MiB of empty lists takes the judge ten seconds. The
 wire writes what JSON writes, with at most 30 bytes more for a number and 12 for a container or a character."""
@@ -128,7 +131,30 @@ def _result(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestRe
         memory_mib=round(run.result.memory_kib / 1024, 3),
         method=method,
         detail=_shorten(detail),
+        output=None if outcome in (Outcome.ACCEPTED, Outcome.COMPILE_ERROR) else _beginning(run),
     )
+
+
+def _beginning(run: Run) -> str | None:
+    """Return what a reader needs to see of an output; a value as JSON where it is one, as the expected value is."""
+    if run.wire is None:
+        text, num_more = run.stdout[: 4 * _MAX_OUTPUT].decode("utf-8", "backslashreplace"), run.stdout_bytes
+        return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {num_more} bytes]"
+    if not run.wire or len(run.wire) > _LONGEST_VALUE_KEPT_BYTES:
+        return None
+    try:
+        text = _write_value(decode_value(run.wire))
+    except ValueError:  # No value, or a number of more digits than Python writes.
+        return None
+    return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {len(text)} characters]"
+
+
+def _write_value(value: object) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        text = repr(value)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _signal_name(number: int) -> str:

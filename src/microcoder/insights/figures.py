@@ -34,7 +34,7 @@ _MAX_LEGEND_COLUMNS = 5
 _LEGEND_ROW_INCHES = 0.2
 _MAX_POINTS_WITH_MARKERS = 30
 
-_STYLE: Mapping[str, Any] = {
+STYLE: Mapping[str, Any] = {
     "axes.edgecolor": "#999999",
     "axes.grid": True,
     "axes.labelcolor": "#444444",
@@ -88,7 +88,7 @@ def draw_accuracy(steps: Sequence[StepMetrics], points: Sequence[HeldOutPoint], 
     overall = [(p.step, p.overall) for p in points if p.overall]
     _intervals(axes, overall, BLACK, "o", label="all held-out", width=2.0)
     axes.set_ylim(-0.03, 1.03)
-    _finish(axes, ylabel="accuracy", is_share=True)
+    finish_axes(axes, ylabel="accuracy", is_share=True)
     ends = f"from {overall[0][1].value:.3f} to {overall[-1][1].value:.3f}" if overall else "not evaluated yet"
     return render(
         figure,
@@ -108,8 +108,8 @@ def draw_length(steps: Sequence[StepMetrics], evaluations: Sequence[EvaluationMe
     _line(bottom, steps, [s.truncated_share for s in steps], VERMILION, label="truncated, training")
     _points(bottom, evaluations, [e.truncated_share for e in evaluations], VERMILION, label="held-out")
     _share_limits(bottom)
-    _finish(top, ylabel="tokens", has_steps=False)
-    _finish(bottom, ylabel="truncated", is_share=True)
+    finish_axes(top, ylabel="tokens", has_steps=False)
+    finish_axes(bottom, ylabel="truncated", is_share=True)
     return render(
         figure,
         "length",
@@ -128,8 +128,8 @@ def draw_diversity(steps: Sequence[StepMetrics], evaluations: Sequence[Evaluatio
     _line(bottom, steps, [s.temperature for s in steps], ORANGE, label="training")
     _points(bottom, evaluations, [e.temperature for e in evaluations], ORANGE, label="held-out")
     bottom.set_ylim(bottom=0)
-    _finish(top, ylabel="diversity", has_steps=False)
-    _finish(bottom, ylabel="temperature")
+    finish_axes(top, ylabel="diversity", has_steps=False)
+    finish_axes(bottom, ylabel="temperature")
     return render(
         figure,
         "diversity",
@@ -148,7 +148,7 @@ def draw_reward(steps: Sequence[StepMetrics]) -> Chart:
         width = max(5, len(steps) // 20)
         _line(axes, steps, _smooth(rewards, width), BLUE, label=f"mean of {width} steps", width=2.0, marker="")
     axes.set_ylim(min([-0.03, *(r - 0.03 for r in rewards if r is not None)]), 1.03)
-    _finish(axes, ylabel="mean reward")
+    finish_axes(axes, ylabel="mean reward")
     return render(figure, "reward", "Training reward", f"Mean reward of scored rollouts {_ends(rewards)}.")
 
 
@@ -164,7 +164,7 @@ def draw_shares(steps: Sequence[StepMetrics]) -> Chart:
     for label, (values, colour, style) in shares.items():
         _line(axes, steps, values, colour, label=label, style=style)
     _share_limits(axes)
-    _finish(axes, ylabel="share", is_share=True)
+    finish_axes(axes, ylabel="share", is_share=True)
     text = "; ".join(f"{label} {_ends(values)}" for label, (values, _, _) in shares.items())
     return render(figure, "shares", "Rollouts without signal", f"Shares by cause: {text}.")
 
@@ -185,7 +185,7 @@ def draw_seconds(steps: Sequence[StepMetrics]) -> Chart:
         axes.bar(centres, means, width=0.85 * size, bottom=base, color=colour, label=phase)
         base = [a + b for a, b in zip(base, means, strict=True)]
     axes.grid(visible=False, axis="x")
-    _finish(axes, ylabel="seconds a step")
+    finish_axes(axes, ylabel="seconds a step")
     total = {phase: sum(s.seconds.get(phase, 0.0) for s in steps) for phase in phases}
     text = ", ".join(f"{phase} {seconds:.0f}" for phase, seconds in total.items()) or "none recorded"
     return render(figure, "seconds", "Wall time by phase", f"Seconds over all steps: {text}.")
@@ -205,7 +205,7 @@ def new_figure(num_panels: int = 1, *, legend_rows: int = 1) -> tuple[Figure, Se
         "top": 1 - (0.1 + _LEGEND_ROW_INCHES * legend_rows) / height,
         "hspace": 0.32,
     }
-    with mpl.rc_context(dict(_STYLE)):
+    with mpl.rc_context(dict(STYLE)):
         figure = Figure(figsize=(6.4, height))
         axes = figure.subplots(num_panels, 1, sharex=True, squeeze=False, gridspec_kw=grid)
     return figure, list(axes[:, 0])
@@ -272,7 +272,10 @@ def _intervals(
     )
 
 
-def _finish(axes: Axes, *, ylabel: str, is_share: bool = False, has_steps: bool = True) -> None:
+def finish_axes(
+    axes: Axes, *, ylabel: str, is_share: bool = False, has_steps: bool = True, has_legend: bool = True
+) -> None:
+    """Label the axes, and give a legend above them where there is more than one line."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     axes.set_ylabel(ylabel)
@@ -283,7 +286,7 @@ def _finish(axes: Axes, *, ylabel: str, is_share: bool = False, has_steps: bool 
     if is_share:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None, symbol=" %"))
     handles, labels = axes.get_legend_handles_labels()
-    if len(labels) > 1:
+    if has_legend and len(labels) > 1:
         axes.legend(
             handles,
             labels,
@@ -311,7 +314,7 @@ def render(figure: Figure, name: str, title: str, description: str) -> Chart:
 
     buffer = io.StringIO()
     nothing: dict[str, Any] = dict.fromkeys(["Date", "Creator", "Format", "Type"])
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": f"microcoder.{name}"}):
+    with mpl.rc_context({**STYLE, "svg.hashsalt": f"microcoder.{name}"}):
         FigureCanvasSVG(figure).print_svg(buffer, metadata=nothing)
     return Chart(name, title, description, _for_a_page(buffer.getvalue(), name, title, description))
 

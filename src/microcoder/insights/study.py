@@ -1,7 +1,8 @@
-"""A study: recipes x seeds, a question, and the table that answers it.
+"""A study: one question, a baseline recipe, one factor with its levels, seeds, and the claims it tests.
 
-Every run has a folder named after its variant, seed and config digest, so that running a study again does only what is
-missing, and a changed recipe gets folders of its own. The table is written from the run directories alone.
+A study file (TOML) names everything; `plan_runs` turns it into runs. A run's folder is named after the code that
+decides its results and its config digest, so that equal runs of several studies are one, a finished study has nothing
+left to do, and a changed recipe or a changed algorithm gets folders of its own.
 """
 
 from __future__ import annotations
@@ -10,142 +11,255 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from microcoder.config import Config, load_config
 from microcoder.errors import ConfigError
-from microcoder.insights.history import History, read_history
-from microcoder.insights.statistics import Estimate, Solved, estimate_accuracy, estimate_difference
+from microcoder.insights.catalogue import INSIGHTS
+from microcoder.insights.features import Metric, parse_feature
+from microcoder.insights.provenance import digest_code
+from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig
 from microcoder.training.manifest import digest_config
 
-LAST_SHARE = 0.25
-"""Length and diversity are means over this last share of the steps."""
+Direction = Literal["higher", "lower", "same"]
+
+MICRO, QUICK = "micro", "quick"
+STUDIES = Path("studies")
+MIN_SEEDS = 3
+
+
+class Predicate(Config):
+    """One measurable part of a claim: a feature of a metric at some levels against others."""
+
+    metric: Metric
+    feature: str
+    """Such as `late` or `early - late`, see `microcoder.insights.features`."""
+    of: tuple[str, ...] = Field(min_length=1)
+    """Levels; of several, their mean."""
+    against: tuple[str, ...] = ()
+    """Levels that are subtracted; none: the feature itself is compared with zero."""
+    against_feature: str | None = None
+    """Where it is another than `feature`."""
+    direction: Direction
+    least: float = Field(gt=0)
+    """Smallest effect of interest, in the metric's unit; for `same`, the largest difference that counts as none."""
+
+    @model_validator(mode="after")
+    def _features_exist(self) -> Predicate:
+        for text in (self.feature, self.against_feature or self.feature):
+            parse_feature(text)
+        return self
+
+
+class Claim(Config):
+    """A claim of the paper as predicates that must all hold, or the reason why it cannot appear here."""
+
+    id: str = Field(pattern=r"^[A-Z]\d+$")
+    """Of the catalogue of 34, or X1, X2 ... for a claim beyond it."""
+    says: str = ""
+    """The claim in words; only for one beyond the catalogue."""
+    paper: str = Field(min_length=1)
+    """What the paper's figures show."""
+    predicates: tuple[Predicate, ...] = ()
+    cannot: str = ""
+    """Why it cannot appear on the micro lab."""
+    note: str = ""
+    """What a reader of the verdict must know."""
+
+    @property
+    def sentence(self) -> str:
+        """The claim in words."""
+        return INSIGHTS.get(self.id) or self.says
+
+    @model_validator(mode="after")
+    def _is_testable_or_says_why_not(self) -> Claim:
+        if (self.id in INSIGHTS) == self.id.startswith("X"):
+            raise ValueError(f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ...")
+        if (self.id in INSIGHTS) == bool(self.says):
+            raise ValueError(f"claim {self.id}: `says` is for claims beyond the catalogue, and needed there")
+        if bool(self.predicates) == bool(self.cannot):
+            raise ValueError(f"claim {self.id} needs predicates, or `cannot` with the reason, and not both")
+        return self
+
+
+class Level(Config):
+    """One setting of the factor."""
+
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Recipe keys over the baseline."""
+    at: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """By scale: keys over `set`, for steps and lengths that another scale counts otherwise."""
+    says: str = ""
+    """For figures, where the name is not enough."""
+
+
+class Scale(Config):
+    """The same study at another size."""
+
+    baseline: Path
+    """Recipe, from the study's folder."""
+    seeds: tuple[int, ...] = Field(min_length=1)
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Recipe keys of all levels at this scale."""
 
 
 class Study(Config):
-    """What is compared, and why."""
+    """What is asked, what is varied, and what is claimed."""
 
     question: str = Field(min_length=1)
-    baseline: str
-    """The variant that the others are compared with."""
-    seeds: tuple[int, ...] = Field(min_length=1)
-    variants: dict[str, Path] = Field(min_length=1)
-    """Name -> recipe, from the folder that the command runs in."""
-    overrides: dict[str, str] = Field(default_factory=dict)
-    """Recipe keys that all runs share, as flags are given: `num_steps = "10"`."""
+    factor: str = Field(min_length=1)
+    """What is varied, in words."""
+    baseline: Path
+    """Recipe of the micro lab, from the study's folder."""
+    reference: str
+    """The level that is the baseline, or the one that others are seen against."""
+    seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Recipe keys of all levels at every scale."""
+    metrics: tuple[Metric, ...] = Field(min_length=1)
+    """Curves that the report draws."""
+    levels: dict[str, Level] = Field(min_length=2)
+    scales: dict[str, Scale] = Field(default_factory=dict)
+    """`quick`, and model sizes for `microcoder study plan`."""
+    claims: tuple[Claim, ...] = ()
 
     @model_validator(mode="after")
-    def _baseline_is_a_variant(self) -> Study:
-        if self.baseline not in self.variants:
-            raise ValueError(f"baseline {self.baseline!r} is no variant; use one of {', '.join(self.variants)}")
+    def _names_are_levels(self) -> Study:
+        named = {self.reference}.union(*(p.of + p.against for claim in self.claims for p in claim.predicates))
+        if unknown := sorted(named - self.levels.keys()):
+            raise ValueError(f"{', '.join(unknown)}: no such level; levels are {', '.join(self.levels)}")
+        scales = {scale for level in self.levels.values() for scale in level.at}
+        if unknown := sorted(scales - self.scales.keys() - {MICRO}):
+            raise ValueError(f"levels set keys at {', '.join(unknown)}, no scale; add [scales.{unknown[0]}]")
         return self
+
+    def scale(self, name: str) -> Scale:
+        """Return a scale.
+
+        Raises:
+            ConfigError: the study has none of that name.
+        """
+        if name == MICRO:
+            return Scale(baseline=self.baseline, seeds=self.seeds)
+        if name not in self.scales:
+            raise ConfigError(f"no scale {name!r} in this study; use one of {', '.join([MICRO, *self.scales])}")
+        return self.scales[name]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """A study and where it stands."""
+
+    path: Path
+    study: Study
+
+    @property
+    def name(self) -> str:
+        """The file's name without suffix."""
+        return self.path.stem
 
 
 @dataclass(frozen=True, slots=True)
 class StudyRun:
     """One run of a study."""
 
-    variant: str
+    study: str
+    level: str
     seed: int
     config: TrainConfig
     folder: Path
 
+    @property
+    def is_finished(self) -> bool:
+        """The run ended by itself."""
+        return RunDirectory(self.folder).is_finished
 
-def load_study(path: Path) -> Study:
+    @property
+    def label(self) -> str:
+        """Study, level and seed."""
+        return f"{self.study}, {self.level}, seed {self.seed}"
+
+
+def load_study(path: Path) -> StudyFile:
     """Read a study file.
 
     Raises:
         ConfigError: it is missing, not TOML, or holds something else.
     """
     try:
-        return Study.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        study = Study.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"study {path} cannot be read: {error}") from None
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise ConfigError(f"study {path}: {faults}; keys are question, baseline, seeds, variants, overrides") from None
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}".removeprefix(": ")
+            for fault in error.errors()
+        )
+        raise ConfigError(f"study {path}: {faults}") from None
+    return StudyFile(path, study)
 
 
-def plan_runs(study: Study, *, root: Path) -> list[StudyRun]:
-    """Return the study's runs, seed by seed, so that a part of them compares all variants."""
+def find_studies(name: str | None, *, folder: Path = STUDIES) -> list[StudyFile]:
+    """Return the study of a name (a file, or the start or a part of a name in `folder`); None: all of the folder.
+
+    Raises:
+        ConfigError: there is none of that name, or several.
+    """
+    if name is not None and Path(name).suffix == ".toml":
+        return [load_study(Path(name))]
+    paths = sorted(folder.glob("*.toml"))
+    if not paths:
+        raise ConfigError(f"no studies in {folder.absolute()}; run this where {folder}/ is, or give a file")
+    if name is None:
+        return [load_study(path) for path in paths]
+    found = [path for path in paths if name == path.stem] or [path for path in paths if name in path.stem]
+    if len(found) != 1:
+        raise ConfigError(
+            f"{'no' if not found else 'more than one'} study is called {name!r}; "
+            f"studies: {', '.join(path.stem for path in paths)}"
+        )
+    return [load_study(found[0])]
+
+
+def resolve_config(file: StudyFile, *, scale: str, level: str, seed: int) -> TrainConfig:
+    """Return the recipe of one level and seed."""
+    chosen = file.study.scale(scale)
+    return load_config(
+        TrainConfig,
+        [file.path.parent / chosen.baseline],
+        layers=[file.study.set, chosen.set, level_keys(file.study, scale=scale, level=level), {"seed": seed}],
+    )
+
+
+def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
+    """Return what a level sets at a scale."""
+    return {**study.levels[level].set, **study.levels[level].at.get(scale, {})}
+
+
+def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = None) -> list[StudyRun]:
+    """Return the study's runs, seed by seed, so that a part of them compares all levels.
+
+    Args:
+        file: the study.
+        scale: `micro`, `quick`, or another of the study.
+        root: folder of all studies' runs.
+        code: the digest whose runs are meant; None: that of the code at hand.
+    """
     runs = []
-    for seed in study.seeds:
-        for name, recipe in study.variants.items():
-            config = load_config(TrainConfig, [recipe], {**study.overrides, "seed": str(seed)})
-            runs.append(StudyRun(name, seed, config, root / f"{name}-seed{seed}-{digest_config(config)[:8]}"))
+    for seed in file.study.scale(scale).seeds:
+        for level in file.study.levels:
+            config = resolve_config(file, scale=scale, level=level, seed=seed)
+            folder = root / (code or digest_code(config.engine)) / f"seed{seed}-{digest_config(config)}"
+            runs.append(StudyRun(file.name, level, seed, config, folder))
     return runs
 
 
-def write_table(study: Study, runs: Sequence[StudyRun]) -> str:
-    """Return the results as Markdown; variants without a finished run are named as missing."""
-    histories: dict[str, list[History]] = {name: [] for name in study.variants}
+def distinct_runs(runs: Sequence[StudyRun]) -> list[StudyRun]:
+    """Return each run once, of those that several studies share the first; low seeds come first."""
+    first: dict[Path, StudyRun] = {}
     for run in runs:
-        if (run.folder / "summary.json").exists():
-            histories[run.variant].append(read_history(run.folder))
-    baseline = _pool(histories[study.baseline])
-    rows = [
-        "| variant | runs | accuracy before | accuracy after | change | against baseline | length | diversity |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for name, finished in histories.items():
-        if not finished:
-            rows.append(f"| {name} | 0 of {len(study.seeds)} | | | | | | |")
-            continue
-        before, after = _pool(finished, at_start=True), _pool(finished)
-        against = "baseline" if name == study.baseline else _signed(estimate_difference(baseline, after))
-        cells = [
-            name,
-            f"{len(finished)} of {len(study.seeds)}",
-            _plain(estimate_accuracy(before)),
-            f"{_plain(estimate_accuracy(after))}; by seed {_each([_accuracy(h) for h in finished])}",
-            _signed(estimate_difference(before, after)),
-            against,
-            _each([_last_mean([s.length_mean for s in h.steps]) for h in finished], digits=1),
-            _each([_last_mean([s.diversity for s in h.steps]) for h in finished]),
-        ]
-        rows.append(f"| {' | '.join(cells)} |")
-    notes = (
-        "Accuracy is pass@1 on the held-out problems, samples of all seeds pooled by problem; brackets are 95 % "
-        "intervals over problems (bootstrap, paired where a change), and seeds are listed one by one: "
-        f"{_join(study.seeds)}. Length (tokens) and diversity are of the training responses, means over the last "
-        f"{LAST_SHARE:.0%} of the steps."
-    )
-    return "\n".join([f"**{study.question}**", "", *rows, "", notes, ""])
-
-
-def _pool(histories: Sequence[History], *, at_start: bool = False) -> Solved:
-    """Samples of all seeds by problem."""
-    pooled: dict[str, list[bool | None]] = {}
-    for history in histories:
-        evaluation = history.before if at_start else history.after
-        for problem, samples in (evaluation.solved if evaluation else {}).items():
-            pooled.setdefault(problem, []).extend(samples)
-    return pooled
-
-
-def _accuracy(history: History) -> float | None:
-    return history.after.accuracy if history.after else None
-
-
-def _last_mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values[-max(1, round(LAST_SHARE * len(values))) :] if value is not None]
-    return fmean(known) if known else None
-
-
-def _plain(estimate: Estimate | None) -> str:
-    return "-" if estimate is None else f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
-
-
-def _signed(estimate: Estimate | None) -> str:
-    return "-" if estimate is None else f"{estimate.value:+.3f} [{estimate.low:+.3f}, {estimate.high:+.3f}]"
-
-
-def _each(values: Sequence[float | None], *, digits: int = 3) -> str:
-    return ", ".join("-" if value is None else f"{value:.{digits}f}" for value in values)
-
-
-def _join(values: Sequence[int]) -> str:
-    return ", ".join(map(str, values))
+        first.setdefault(run.folder, run)
+    return sorted(first.values(), key=lambda run: run.seed)

@@ -48,6 +48,9 @@ class DemonstrationNoise(Record):
     """Weights of writing 0, 1, 2 ... plan lines."""
     form_share: float = Field(default=0.08, ge=0, le=1)
     """The right value in another form: a float for an integer, Yes for YES, brackets around a list."""
+    layout_share: float = Field(default=0.0, ge=0, le=1)
+    """The right value laid out otherwise, of scripts: white space around it, a list line by line, Yes for YES. A robust
+    comparison accepts it, an exact one does not."""
     ramble_share: float = Field(default=0.04, ge=0, le=1)
     """8 to 14 plan lines before the program."""
     repeat_share: float = Field(default=0.03, ge=0, le=1)
@@ -110,7 +113,7 @@ def _demonstrate(task: Task, statement: str, noise: DemonstrationNoise, generato
         snippets,
         hand=draw_hand(task, generator),
         names=generator.random() < 0.3,
-        answer=_form(understood[-1], task.style, generator) if has_form_slip else "{}",
+        answer=(_form if has_form_slip else _layout)(understood[-1], task.style, noise, generator),
     )
     response = "\n".join([*lines, "```python", code, "```"])
     if generator.random() < noise.remark_share:
@@ -169,7 +172,19 @@ def _snippet(step: Step, num_plans: int, noise: DemonstrationNoise, generator: r
     return step.fill(code)
 
 
-def _form(last: Step, style: Style, generator: random.Random) -> str:
+def _layout(last: Step, style: Style, noise: DemonstrationNoise, generator: random.Random) -> str:
+    """Return a wrapper that keeps the value and its form, and now and then changes the layout."""
+    # Where nothing is asked for, nothing is drawn: other draws stay what they were.
+    if style == "function" or not noise.layout_share or generator.random() >= noise.layout_share:
+        return "{}"
+    if last.operation.gives_list:
+        return '"\\n".join(map(str, {}))'
+    if "YES" in last.operation.code and generator.random() < 0.5:
+        return "({}).title()"
+    return generator.choice(('{}, ""', '"", {}'))
+
+
+def _form(last: Step, style: Style, noise: DemonstrationNoise, generator: random.Random) -> str:
     """Return a wrapper that keeps the value and changes its form."""
     if last.operation.gives_list:
         return "list({})" if style == "stdin" else "tuple({})"

@@ -11,8 +11,8 @@ from pydantic import Field, field_validator, model_validator
 from microcoder.config import Config, flatten
 from microcoder.evaluator import StopRule
 from microcoder.micro import DemonstrationNoise
+from microcoder.prompts import PromptStyle
 from microcoder.training.algorithm_config import AlgorithmConfig, SoftLengthPenalty
-from microcoder.training.prompts import PromptStyle
 from microcoder.training.sampling_config import RolloutConfig
 
 
@@ -92,6 +92,8 @@ class MicroProblems(Config):
     num_train: int = Field(default=1500, ge=1)
     num_heldout: int = Field(default=120, ge=1)
     tiers: tuple[Literal["easy", "medium", "hard"], ...] = ("easy", "medium", "hard")
+    heldout_tiers: tuple[Literal["easy", "medium", "hard"], ...] | None = None
+    """Tiers of the held-out problems; None: `tiers`. For other mixtures measured on the same problems."""
     styles: tuple[Literal["stdin", "function"], ...] = ("stdin", "function")
     seed: int = 0
 
@@ -137,6 +139,9 @@ class OptimizerConfig(Config):
     max_grad_norm: float = Field(default=1.0, gt=0)
 
 
+OutputComparison = Literal["robust", "strict"]
+
+
 class EvaluationConfig(Config):
     """Accuracy on held-out problems: before the first step, every few steps, after the last."""
 
@@ -145,6 +150,10 @@ class EvaluationConfig(Config):
     temperature: float = Field(default=1.0, gt=0, le=4)
     max_response_tokens: int | None = Field(default=None, ge=1)
     """Longer than in training where set (the paper trains at 4K and tests at 8K); None: the run's last limit."""
+    sweep_temperatures: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
+    """At each evaluation, held-out problems are also sampled at these; recorded as `sweep`, and in no other figure."""
+    comparison: OutputComparison = "robust"
+    """How held-out answers are compared."""
     batch_rollouts: int = Field(default=256, ge=1)
     """Responses sampled at a time; bounds memory."""
     seed: int = 1_000_003
@@ -152,6 +161,10 @@ class EvaluationConfig(Config):
 
 class EvaluatorConfig(Config):
     """The judge."""
+
+    comparison: OutputComparison = "robust"
+    """How training answers are compared: by each problem's own checker, or, for ablation, `strict`: the exact text, as
+    LiveCodeBench's checker nearly does, wherever a problem asks for no checker of its own."""
 
     workers: int | None = Field(default=None, ge=1)
     """Sandboxes at work at a time; None: one a core."""

@@ -103,7 +103,13 @@ def record_step(
 
 
 def record_evaluation(
-    run: RunDirectory, scored_P_G: Groups, *, step: int, temperature: float, seconds: Mapping[str, float]
+    run: RunDirectory,
+    scored_P_G: Groups,
+    *,
+    step: int,
+    temperature: float,
+    seconds: Mapping[str, float],
+    sweep: Sequence[Mapping[str, Any]] = (),
 ) -> EvaluationMetrics:
     """Write the held-out samples and the evaluation's row; return the row.
 
@@ -142,6 +148,7 @@ def record_evaluation(
         temperature=temperature,
         outcomes=count_outcomes(samples),
         seconds=dict(seconds),
+        sweep=list(sweep),
     )
     write_rollouts(
         run.evaluation_file(step), [rollout_row(sample, step=step, temperature=temperature) for sample in samples]

@@ -10,9 +10,9 @@ from typing import Any
 from microcoder.dataset import read_problems
 from microcoder.errors import ConfigError, DataError
 from microcoder.micro import generate_problems
-from microcoder.training.config import MicroProblems, TrainConfig
-from microcoder.training.prompts import build_prompt
-from microcoder.types import Problem, Prompt
+from microcoder.prompts import build_prompt
+from microcoder.training.config import MicroProblems, OutputComparison, TrainConfig
+from microcoder.types import Checker, Problem, Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,11 @@ def load_tasks(config: TrainConfig) -> Tasks:
     problems = config.problems
     if isinstance(problems, MicroProblems):
         train, heldout = (
-            generate_problems(
-                split=split, num_problems=number, seed=problems.seed, tiers=problems.tiers, styles=problems.styles
+            generate_problems(split=split, num_problems=number, seed=problems.seed, tiers=tiers, styles=problems.styles)
+            for split, number, tiers in (
+                ("train", problems.num_train, problems.tiers),
+                ("heldout", problems.num_heldout, problems.heldout_tiers or problems.tiers),
             )
-            for split, number in (("train", problems.num_train), ("heldout", problems.num_heldout))
         )
     else:
         train, heldout = read_problems(problems.train), read_problems(problems.heldout)
@@ -65,7 +66,20 @@ def load_tasks(config: TrainConfig) -> Tasks:
             f"batch.train_batch_size={config.batch.train_batch_size} is more than the {len(train)} training problems; "
             "lower it or add problems"
         )
-    return Tasks(*([Task(p, build_prompt(p, style=config.prompt_style)) for p in split] for split in (train, heldout)))
+    splits = ((train, config.evaluator.comparison), (heldout, config.evaluation.comparison))
+    return Tasks(
+        *(
+            [Task(_compared(p, comparison), build_prompt(p, style=config.prompt_style)) for p in split]
+            for split, comparison in splits
+        )
+    )
+
+
+def _compared(problem: Problem, comparison: OutputComparison) -> Problem:
+    """Return a problem whose outputs are compared as asked; a checker of its own is part of what it asks, and stays."""
+    if comparison == "robust" or problem.checker.type != "default":
+        return problem
+    return problem.model_copy(update={"checker": Checker(type="exact")})
 
 
 def _check_split(train: Sequence[Problem], heldout: Sequence[Problem]) -> None:

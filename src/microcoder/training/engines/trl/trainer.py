@@ -9,6 +9,7 @@ import math
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -224,12 +225,15 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         settings = self.config.evaluation
         start = time.perf_counter()
         with self.clock.phase("evaluate"):
-            groups = self._sample_apart(
-                self.heldout_tasks,
-                num_samples=settings.samples_per_problem,
-                temperature=settings.temperature,
-                limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
-                seed=settings.seed,
+            groups, *others = (
+                self._sample_apart(
+                    self.heldout_tasks,
+                    num_samples=settings.samples_per_problem,
+                    temperature=temperature,
+                    limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
+                    seed=settings.seed,
+                )
+                for temperature in (settings.temperature, *settings.sweep_temperatures)
             )
         if self.accelerator.is_main_process:
             metrics = record_evaluation(
@@ -238,6 +242,10 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 step=self.steps_done,
                 temperature=settings.temperature,
                 seconds={"total": round(time.perf_counter() - start, 4)},
+                sweep=[
+                    asdict(summarise_point(scored, temperature=temperature))
+                    for temperature, scored in zip(settings.sweep_temperatures, others, strict=True)
+                ],
             )
             self.observer.evaluation(metrics)
 

@@ -1,0 +1,180 @@
+"""Documents a second of our pipeline and of datatrove's: read, normalise, exact and MinHash dedup, write.
+
+    python benchmarks/dataset_pipeline.py [--rows 20000] [--workers 2] [--datatrove /path/to/venv/bin/python]
+
+Both read the same JSON lines with as many processes, normalise white space and case, drop exact copies, find near
+copies by MinHash of 5-grams, and write what is left. datatrove runs in a Python of its own, where it is given. Ours is
+run again with ten times the rows, to see whether memory grows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from microcoder.config import Config
+from microcoder.dataset.build.barriers import DuplicateBarrier
+from microcoder.dataset.build.config import SourceSettings
+from microcoder.dataset.build.inputs import FileDigests, list_inputs
+from microcoder.dataset.build.steps import collect_step
+from microcoder.dataset.filter import DuplicateSettings
+from microcoder.dataset.pipeline import BarrierStep, MapStep, Row, Runner, run_steps
+from microcoder.dataset.pipeline.steps import Work
+
+DATATROVE_RUN = """
+import sys, time
+from datatrove.data import Document
+from datatrove.executor import LocalPipelineExecutor
+from datatrove.pipeline.base import PipelineStep
+from datatrove.pipeline.dedup import MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter, MinhashDedupSignature
+from datatrove.pipeline.dedup.minhash import MinhashConfig
+from datatrove.pipeline.readers import JsonlReader
+from datatrove.pipeline.writers import JsonlWriter
+
+class Normalise(PipelineStep):
+    name = "normalise"
+    def run(self, data, rank=0, world_size=1):
+        seen = set()
+        for document in data:
+            document.text = " ".join(document.text.lower().split())
+            key = hash(document.text)
+            if key not in seen:  # exact copies of one task; datatrove's own exact dedup is a pipeline more
+                seen.add(key)
+                yield document
+
+if __name__ == "__main__":
+    folder, out, workers = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    config = MinhashConfig(n_grams=5, num_buckets=25, hashes_per_bucket=5)
+    started = time.perf_counter()
+    def run(steps, tasks):
+        LocalPipelineExecutor(pipeline=steps, tasks=tasks, workers=min(workers, tasks), logging_dir=None).run()
+    rows = JsonlReader(folder, text_key="question", id_key="problem_id")
+    run([rows, Normalise(), JsonlWriter(out + "/clean")], workers)
+    clean = lambda: JsonlReader(out + "/clean")
+    run([clean(), MinhashDedupSignature(output_folder=out + "/sig", config=config)], workers)
+    run([MinhashDedupBuckets(input_folder=out + "/sig", output_folder=out + "/buckets", config=config)], 25)
+    run([MinhashDedupCluster(input_folder=out + "/buckets", output_folder=out + "/remove", config=config)], 1)
+    run([clean(), MinhashDedupFilter(input_folder=out + "/remove"), JsonlWriter(out + "/kept")], workers)
+    print(time.perf_counter() - started)
+"""
+
+
+class Nothing(Config):
+    """No settings."""
+
+
+@contextmanager
+def open_normalise(settings: Nothing) -> Iterator[Work]:
+    """White space and case."""
+
+    def work(candidates: Iterable[Any]) -> Iterable[Row]:
+        return [
+            one.change("process", "normalise", statement=" ".join(one.statement_found.lower().split()))
+            for one in candidates
+        ]
+
+    yield work
+
+
+def write_rows(folder: Path, num_rows: int, *, seed: int = 0) -> None:
+    """Write documents of about 200 words in 8 files; one in ten is a copy, one in ten nearly one."""
+    generator = random.Random(seed)
+    vocabulary = ["".join(generator.choices("abcdefghiklmnoprstuv", k=generator.randint(2, 9))) for _ in range(20_000)]
+    folder.mkdir(parents=True)
+    known: list[list[str]] = []
+    files = [(folder / f"{number}.jsonl").open("w") for number in range(8)]
+    for number in range(num_rows):
+        draw = generator.random()
+        if known and draw < 0.1:
+            words = generator.choice(known)
+        elif known and draw < 0.2:
+            words = list(generator.choice(known))
+            words[generator.randrange(len(words))] = "changed"
+        else:
+            words = generator.choices(vocabulary, k=generator.randint(120, 280))
+            if len(known) < 5000:
+                known.append(words)
+        row = {
+            "problem_id": number, "question": " ".join(words), "solutions": "", "input_output": "",
+            "difficulty": "interview", "url": "", "starter_code": "",
+        }  # fmt: skip
+        files[number % len(files)].write(json.dumps(row) + "\n")
+    for file in files:
+        file.close()
+
+
+def run_ours(folder: Path, work: Path, workers: int) -> tuple[float, int]:
+    """Return wall seconds, and how many rows were kept."""
+    started = time.perf_counter()
+    digests = FileDigests(work / "inputs.json")
+    shards = list_inputs([SourceSettings(path=str(folder), format="apps")], rows_per_shard=512, digests=digests)
+    name = "dataset_pipeline"
+    steps = [
+        MapStep("normalise", "process", Nothing(), f"{name}:open_normalise", (name,)),
+        BarrierStep(
+            "deduplicate",
+            "filter",
+            DuplicateSettings(),
+            f"{DuplicateBarrier.__module__}:DuplicateBarrier",
+            ("microcoder.dataset.filter",),
+        ),
+    ]
+    _, passages = run_steps(shards, collect_step(), steps, work=work, runner=Runner(workers=workers))
+    return time.perf_counter() - started, passages[-1].num_kept
+
+
+def measure_ours(num_rows: int, workers: int) -> Mapping[str, float]:
+    """Run ours in a process of its own; return seconds, rows kept and the peak memory of it and its workers."""
+    command = [sys.executable, __file__, "--only-ours", str(num_rows), "--workers", str(workers)]
+    # Worker processes import the steps of this file.
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Print documents a second and peak memory."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--datatrove", help="a Python that has datatrove[io,processing]")
+    parser.add_argument("--only-ours", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, work = Path(temporary) / "rows", Path(temporary) / "work"
+        if options.only_ours:
+            write_rows(folder, options.only_ours)
+            seconds, kept = run_ours(folder, work, options.workers)
+            who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            own, workers = (resource.getrusage(one).ru_maxrss / 1024 for one in who)
+            print(json.dumps({"seconds": seconds, "kept": kept, "own_mib": own, "worker_mib": workers}))
+            return
+        for num_rows in (options.rows, 10 * options.rows):
+            ours = measure_ours(num_rows, options.workers)
+            print(
+                f"ours, {num_rows:,} rows: {ours['seconds']:.1f} s, {num_rows / ours['seconds']:,.0f} documents/s, "
+                f"{ours['kept']:,} kept; peak {ours['own_mib']:.0f} MiB, largest worker {ours['worker_mib']:.0f} MiB"
+            )
+        if options.datatrove:
+            write_rows(folder, options.rows)
+            script = Path(temporary) / "trove.py"
+            script.write_text(DATATROVE_RUN)
+            command = [options.datatrove, str(script), str(folder), str(Path(temporary) / "out"), str(options.workers)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            seconds = float(done.stdout.splitlines()[-1])
+            print(f"datatrove, {options.rows:,} rows: {seconds:.1f} s, {options.rows / seconds:,.0f} documents/s")
+
+
+if __name__ == "__main__":
+    main()

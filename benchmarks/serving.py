@@ -1,0 +1,292 @@
+"""What the service does under load and what HTTP costs: `python benchmarks/serving.py [load|overhead]`.
+
+`load` starts `microcoder serve` and has clients ask it without a pause, in all three dialects, with programs whose
+verdicts are known; one JSON object every few seconds and one at the end:
+
+    python benchmarks/serving.py load --clients 200 --seconds 120 --kill-every 5
+
+`wrong`: answers that say something else about a program; `lost`: requests that got no answer; `refused`: answers 429,
+which are sent again after the wait they state; `memory_mib`: what the service and its sandboxes hold (proportional set
+size). With `--kill-every` a process of a sandbox is killed that often.
+
+`overhead` judges batches of 64 programs in this process and over HTTP in turn, with as many workers, and prints the
+median of each and the ratio:
+
+    python benchmarks/serving.py overhead --rounds 15
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from microcoder.evaluator import Judge
+from microcoder.serving.client import JudgeClient
+from microcoder.types import Problem, Program, TestCase, Verdict
+
+RIGHT = "n = int(input())\nprint(sum(i * i for i in range(n)))  # {}\n"
+WRONG = "n = int(input())\nprint(sum(i * i for i in range(n)) + (n > 5))  # {}\n"
+CRASHING = "n = int(input())\nprint([1][n + 1])  # {}\n"
+ENDLESS = "while True:\n    pass  # {}\n"
+BATCH_SIZE = 64
+REPORT_SECONDS = 10.0
+
+
+def build_problem(num_tests: int, time_limit_seconds: float = 5.0) -> Problem:
+    tests = [TestCase(input=f"{n}\n", output=f"{sum(i * i for i in range(n))}\n") for n in range(1, 10 * num_tests, 10)]
+    return Problem(id="squares", tests=tuple(tests), time_limit_seconds=time_limit_seconds)
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Start the service on a free port; give its address and process."""
+    command = [sys.executable, "-m", "microcoder", "serve", "--port", "0", *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    found = re.search(r"http://[\d.]+:\d+", line)
+    if found is None:
+        raise SystemExit(f"the service did not start: {line}{process.stderr.read()}")
+    try:
+        yield found[0], process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes that a process has started, and theirs."""
+    found: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children = [int(child) for child in (task / "children").read_text().split()]
+            found += [process for child in children for process in (child, *descendants(child))]
+    except OSError:
+        # It ended while it was looked at.
+        return found
+    return found
+
+
+def measure_memory_mib(pid: int) -> float:
+    total = 0
+    for process in (pid, *descendants(pid)):
+        try:
+            rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        total += int(next(line for line in rollup.splitlines() if line.startswith("Pss:")).split()[1])
+    return round(total / 1024, 1)
+
+
+@dataclass
+class Tally:
+    """What the clients saw."""
+
+    answers: int = 0
+    wrong: int = 0
+    lost: int = 0
+    refused: int = 0
+    faults: int = 0
+    kills: int = 0
+    seconds: list[float] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+
+    def note(self, kind: str, what: object) -> None:
+        setattr(self, kind, getattr(self, kind) + 1)
+        self.notes[f"{kind}: {what}"[:200]] += 1
+
+
+SAID_BY_OURS = {RIGHT: "accepted", WRONG: "wrong_answer", CRASHING: "runtime_error", ENDLESS: "time_limit"}
+SHARES = (RIGHT,) * 12 + (WRONG,) * 5 + (CRASHING,) * 2 + (ENDLESS,)
+JUDGED = build_problem(4, 0.2).model_dump(mode="json", include={"id", "tests", "time_limit_seconds"})
+
+
+def ask_ours(kind: str, source: str) -> tuple[str, dict[str, Any], Callable[[Any], bool | None]]:
+    def is_right(answer: Any) -> bool | None:
+        (verdict,) = answer["verdicts"]
+        return None if verdict["outcome"] == "sandbox_fault" else verdict["outcome"] == SAID_BY_OURS[kind]
+
+    return "/v1/judge", {"problems": [JUDGED], "programs": [{"problem": 0, "code": source}]}, is_right
+
+
+def ask_sandbox_fusion(kind: str, source: str) -> tuple[str, dict[str, Any], Callable[[Any], bool | None]]:
+    def is_right(answer: Any) -> bool | None:
+        if answer["status"] == "SandboxError":
+            return None
+        ran = answer["run_result"]
+        if kind in (RIGHT, WRONG):
+            return ran["stdout"] == ("285\n" if kind == RIGHT else "286\n")
+        return ran["status"] == ("TimeLimitExceeded" if kind == ENDLESS else "Finished") and ran["return_code"] != 0
+
+    message = {"code": source, "stdin": "10\n", "language": "python", "compile_timeout": 10, "run_timeout": 0.2}
+    return "/run_code", message, is_right
+
+
+def ask_piston(kind: str, source: str) -> tuple[str, dict[str, Any], Callable[[Any], bool | None]]:
+    files = {
+        "main.py": source,
+        "input.txt": "10\n",
+        "correct_output.txt": "285\n",
+        "grader_config": "TIME_LIMIT=0.2\nMEMORY_LIMIT=256\nINPUT_MODE=stdio",
+    }
+
+    def is_right(answer: Any) -> bool | None:
+        return answer["run"]["stdout"] == ("1\n" if kind == RIGHT else "0\n")
+
+    named = [{"name": name, "content": content} for name, content in files.items()]
+    return "/api/v2/execute", {"language": "cf_python3", "version": "*", "files": named}, is_right
+
+
+DIALECTS = (ask_ours, ask_sandbox_fusion, ask_piston)
+
+
+async def ask_without_pause(url: str, number: int, until: float, tally: Tally) -> None:
+    # A pool of its own for each: one of httpx's for 200 leaves most of them waiting for it.
+    async with httpx.AsyncClient(base_url=url, timeout=120, trust_env=False, verify=False) as http:
+        await ask_through(http, number, until, tally)
+
+
+async def ask_through(http: httpx.AsyncClient, number: int, until: float, tally: Tally) -> None:
+    chance = random.Random(number)
+    count = 0
+    while time.monotonic() < until:
+        kind, count = chance.choice(SHARES), count + 1
+        path, message, is_right = chance.choice(DIALECTS)(kind, kind.format(f"{number} {count}"))
+        started = time.monotonic()
+        while True:
+            try:
+                answer = await http.post(path, json=message)
+            except httpx.HTTPError as error:
+                tally.note("lost", f"{path} {type(error).__name__}: {error}")
+                break
+            if answer.status_code == 429:
+                tally.refused += 1
+                await asyncio.sleep(float(answer.headers["Retry-After"]) * chance.uniform(0.5, 1.5))
+                continue
+            if answer.status_code == 500 and "sandbox failed" in answer.text:
+                tally.note("faults", path)
+            elif answer.status_code != 200:
+                tally.note("lost", f"{path} {answer.status_code} {answer.text[:100]}")
+            else:
+                told = is_right(answer.json())
+                tally.answers += 1
+                tally.seconds.append(time.monotonic() - started)
+                if told is None:
+                    tally.note("faults", path)
+                elif not told:
+                    tally.note("wrong", f"{path} {kind!r} {answer.text[:300]}")
+            break
+
+
+async def watch(pid: int, tally: Tally, started: float, memory: list[float]) -> None:
+    while True:
+        await asyncio.sleep(REPORT_SECONDS)
+        memory.append(measure_memory_mib(pid))
+        row = {"seconds": round(time.monotonic() - started), "answers": tally.answers, "memory_mib": memory[-1]}
+        print(json.dumps(row), flush=True)
+
+
+async def kill_now_and_then(pid: int, every: float, tally: Tally) -> None:
+    while True:
+        await asyncio.sleep(every)
+        if victims := descendants(pid):
+            try:
+                os.kill(random.choice(victims), signal.SIGKILL)
+                tally.kills += 1
+            except ProcessLookupError:
+                continue
+
+
+async def load(url: str, pid: int, *, clients: int, seconds: float, kill_every: float) -> dict[str, Any]:
+    tally, memory, started = Tally(), [], time.monotonic()
+    beside = [asyncio.ensure_future(watch(pid, tally, started, memory))]
+    if kill_every:
+        beside.append(asyncio.ensure_future(kill_now_and_then(pid, kill_every, tally)))
+    await asyncio.gather(*(ask_without_pause(url, n, started + seconds, tally) for n in range(clients)))
+    for task in beside:
+        task.cancel()
+    memory.append(measure_memory_mib(pid))
+    is_ready = httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
+    wall = time.monotonic() - started
+    return {
+        "clients": clients,
+        "seconds": round(wall, 1),
+        "answers": tally.answers,
+        "answers_per_second": round(tally.answers / wall, 1),
+        "wrong": tally.wrong,
+        "lost": tally.lost,
+        "faults": tally.faults,
+        "refused": tally.refused,
+        "kills": tally.kills,
+        "median_seconds": round(statistics.median(tally.seconds), 3),
+        "slowest_seconds": round(max(tally.seconds), 3),
+        "memory_mib": [memory[0], memory[-1]],
+        "ready_at_the_end": is_ready,
+        "notes": dict(tally.notes.most_common(5)),
+    }
+
+
+def measure_overhead(url: str, *, workers: int, rounds: int, num_tests: int) -> dict[str, Any]:
+    problem = build_problem(num_tests)
+    seconds: dict[str, list[float]] = {"in_process": [], "http": []}
+    with Judge(workers=workers) as judge, JudgeClient(url) as client:
+        for number in range(rounds + 2):
+            for name, judging in (("in_process", judge), ("http", client)):
+                sources = [RIGHT.format(f"{name} {number} {index}") for index in range(BATCH_SIZE)]
+                started = time.perf_counter()
+                verdicts: list[Verdict] = judging.judge([Program(source) for source in sources], [problem] * BATCH_SIZE)
+                if number >= 2:
+                    seconds[name].append(time.perf_counter() - started)
+                assert all(verdict.is_accepted for verdict in verdicts)
+    middle = {name: statistics.median(values) for name, values in seconds.items()}
+    return {
+        "programs": BATCH_SIZE,
+        "tests": num_tests,
+        "workers": workers,
+        "rounds": rounds,
+        **{f"{name}_seconds": round(value, 4) for name, value in middle.items()},
+        **{f"{name}_best_seconds": round(min(values), 4) for name, values in seconds.items()},
+        "overhead": round(middle["http"] / middle["in_process"] - 1, 3),
+        "overhead_of_best": round(min(seconds["http"]) / min(seconds["in_process"]) - 1, 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["load", "overhead"])
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--kill-every", type=float, default=0, help="seconds between kills of a sandbox; 0: none")
+    parser.add_argument("--max-queued", type=int, default=1024, help="what the service takes at most")
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--tests", type=int, default=10)
+    given = parser.parse_args()
+    options = ["--workers", str(given.workers), "--max-queued", str(given.max_queued), "--no-self-test"]
+    with serving(*options) as (url, process):
+        if given.what == "load":
+            run = load(url, process.pid, clients=given.clients, seconds=given.seconds, kill_every=given.kill_every)
+            print(json.dumps(asyncio.run(run)))
+        else:
+            print(json.dumps(measure_overhead(url, workers=given.workers, rounds=given.rounds, num_tests=given.tests)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""`microcoder data`: from raw problem sets to a corpus, and from a corpus to where it is wanted."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+import sys
+import time
+import webbrowser
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Self
+
+from cyclopts import App, Parameter
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from microcoder.cli.train import parse_overrides
+from microcoder.config import flatten, load_config
+from microcoder.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from microcoder.dataset.candidates import Stage
+
+app = App(name="data", help="Build a corpus from raw problem sets; export, publish and browse it.")
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
+Recipes = Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")]
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+@app.command
+def build(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
+    """Collect, process, filter, verify, and write the corpus; the same command goes on where it was stopped.
+
+    Any key of the config can be given as a flag: `--output corpora/mine --runner ray`. See docs/dataset.md.
+
+    Parameters
+    ----------
+    config
+        Config (TOML). Give it again to lay another over the first.
+    dry_run
+        Print the resolved config, what is left to do and about how long it takes; then stop.
+    json
+        Print the result as one JSON object.
+    """
+    _run(overrides, config, last="verify", dry_run=dry_run, json=json)
+
+
+@app.command
+def collect(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
+    """Run the first stage only: raw rows to records."""
+    _run(overrides, config, last="collect", dry_run=dry_run, json=json)
+
+
+@app.command
+def process(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
+    """Run as far as process: clean statements in English, one layout."""
+    _run(overrides, config, last="process", dry_run=dry_run, json=json)
+
+
+@app.command(name="filter")
+def filter_(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
+    """Run as far as filter: quality, licences, benchmarks, duplicates, difficulty."""
+    _run(overrides, config, last="filter", dry_run=dry_run, json=json)
+
+
+@app.command
+def verify(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
+    """Run all four stages; the same as `build`."""
+    _run(overrides, config, last="verify", dry_run=dry_run, json=json)
+
+
+@app.command
+def formats() -> None:
+    """List the formats that sources can have."""
+    _require_data()
+    from microcoder.dataset.formats import FORMATS
+
+    for name, known in sorted(FORMATS.items()):
+        print(f"{name:24} {known.about}")
+
+
+@app.command
+def export(
+    corpus: Path,
+    /,
+    *,
+    form: Annotated[str, Parameter(name=["--to"])],
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+) -> None:
+    """Write a finished corpus in the form of another trainer.
+
+    Parameters
+    ----------
+    corpus
+        Folder that `microcoder data build` finished.
+    form
+        `verl` (Parquet), `trl` (JSON lines) or `jsonl` (our own problem lines).
+    output
+        The file to write.
+    """
+    _require_data()
+    from microcoder.dataset.release import export as write
+    from microcoder.dataset.release import read_released
+
+    problems = read_released(corpus)
+    write(problems, output, form=form)
+    print(f"{len(problems)} problems written to {output}")
+
+
+@app.command
+def push(corpus: Path, /, *, repo: str, private: Flag = False) -> None:
+    """Upload a finished corpus to the Hugging Face Hub.
+
+    Parameters
+    ----------
+    corpus
+        Folder that `microcoder data build` finished.
+    repo
+        `owner/name` of the data set; it is made where it does not exist.
+    private
+        Make it private.
+    """
+    _require_data()
+    from microcoder.dataset.release.publish import push as upload
+
+    print(f"pushed to {upload(corpus, repo=repo, is_private=private)}")
+
+
+@app.command
+def browse(corpus: Path, /) -> None:
+    """Open the page on which every row of a build can be read, kept or rejected.
+
+    Parameters
+    ----------
+    corpus
+        Folder that `microcoder data build` finished.
+    """
+    page = corpus / "browse" / "index.html"
+    if not page.exists():
+        raise DataError(f"{page} does not exist; pass a folder that `microcoder data build` finished")
+    print(page.absolute().as_uri())
+    webbrowser.open(page.absolute().as_uri())
+
+
+def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, dry_run: bool, json: bool) -> None:
+    _require_data()
+    if not recipes and not overrides:
+        raise ConfigError("no config; type: microcoder data build -c recipes/data/NAME.toml")
+    # Pulls in what reads and compares data, which `--help` does without.
+    from microcoder.dataset.build.config import BuildConfig
+    from microcoder.dataset.build.estimate import estimate_seconds
+    from microcoder.dataset.build.session import plan_build, run_build
+
+    config = load_config(BuildConfig, recipes, parse_overrides(overrides))
+    plan = plan_build(config, last=last)
+    workers = config.workers or len(os.sched_getaffinity(0))
+    seconds = estimate_seconds(plan.missing, workers=workers)
+    expected = {"rows": plan.num_rows, "shards": len(plan.shards), "missing": plan.missing, "seconds": round(seconds)}
+    if dry_run:
+        record = config.model_dump(mode="json")
+        if json:
+            print(json_module.dumps({"config": record, **expected}))
+            return
+        for key, value in flatten(record).items():
+            print(f"{key} = {json_module.dumps(value)}")
+    if not json:
+        print(f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {_tell_missing(plan.missing)}", file=sys.stderr)
+        print(
+            f"about {_tell_time(seconds)} on {workers} processes, if it is like the sets that were measured",
+            file=sys.stderr,
+        )
+    if dry_run:
+        return
+    with _Display() as display:
+        built = run_build(config, plan, on_progress=display.tell)
+    record = {
+        "corpus": str(built.corpus) if built.corpus else None,
+        "was_finished": built.was_finished,
+        "steps": [
+            {"step": p.step, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected} for p in built.passages
+        ],
+    }
+    if json:
+        print(json_module.dumps(record))
+        return
+    print(f"{'step':14} {'in':>9} {'kept':>9} {'rejected':>9}")
+    for passage in built.passages:
+        print(f"{passage.step:14} {passage.num_in:9,} {passage.num_kept:9,} {passage.num_rejected:9,}")
+    if built.corpus:
+        state = "was there already" if built.was_finished else "written"
+        print(f"corpus {state}: {built.corpus}; type `microcoder data browse {built.corpus}` to look into it")
+
+
+def _require_data() -> None:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("pyarrow", "daft", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"data needs {', '.join(missing)}; type: pip install 'microcoder[data]'")
+
+
+def _tell_missing(missing: dict[str, int]) -> str:
+    left = [f"{step} {num_rows:,}" for step, num_rows in missing.items() if num_rows]
+    return f"left to do: {', '.join(left)}" if left else "nothing left to do"
+
+
+def _tell_time(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )
+
+
+class _Display:
+    """A bar a step on a terminal, a line a step elsewhere."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._started: dict[str, float] = {}
+        self._told: dict[str, int] = {}
+        self._last = time.monotonic()
+        self._tasks: dict[str, TaskID] = {}
+        self._bars = (
+            Progress(
+                TextColumn("{task.description:12}"), BarColumn(), MofNCompleteColumn(), TextColumn("shards"),
+                TimeElapsedColumn(), console=console,
+            )
+            if console.is_terminal
+            else None
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        if self._bars:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars:
+            self._bars.stop()
+
+    def tell(self, step: str, done: int, total: int) -> None:
+        """Show that a step has done so many of its shards."""
+        self._started.setdefault(step, time.monotonic())
+        if self._bars:
+            if step not in self._tasks:
+                self._tasks[step] = self._bars.add_task(step, total=total)
+            self._bars.update(self._tasks[step], completed=done)
+        elif done != self._told.get(step) and (done == total or self._is_due()):
+            self._told[step] = done
+            print(f"{step}: {done} of {total} shards, {time.monotonic() - self._started[step]:.1f} s", file=sys.stderr)
+
+    def _is_due(self) -> bool:
+        is_due = time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES
+        if is_due:
+            self._last = time.monotonic()
+        return is_due

@@ -1,0 +1,180 @@
+"""`microcoder serve`: the evaluator as an HTTP service."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from microcoder.errors import ConfigError, EvaluatorFault
+from microcoder.evaluator import Judge, StopRule
+from microcoder.evaluator.languages import LANGUAGES, find_language
+from microcoder.evaluator.probes import run_probes
+
+_CACHE_SIZE = 2048
+
+
+def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8077,
+    workers: int | None = None,
+    token_file: Path | None = None,
+    no_auth: Annotated[bool, Parameter(negative="")] = False,
+    stop: StopRule = "first_limit",
+    time_scale: float | None = None,
+    max_queued: int = 1024,
+    max_batch: int = 256,
+    max_tests: int = 1000,
+    max_body_mib: int = 64,
+    max_cpu_seconds: float = 60.0,
+    max_memory_mib: int = 4096,
+    request_seconds: float = 600.0,
+    grace_seconds: float = 30.0,
+    renew_after: int = 2000,
+    require: tuple[str, ...] = (),
+    self_test: bool = True,
+    unsafe: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Judge programs over HTTP: our own API, SandboxFusion's and Piston's. See docs/serving.md.
+
+    Ends on SIGTERM or Ctrl-C: it takes nothing more, finishes what it has taken, and answers 503 to what is left
+    after the grace.
+
+    Parameters
+    ----------
+    host
+        Address to listen on.
+    port
+        Port to listen on; 0 takes a free one.
+    workers
+        Programs that run at the same time; by default one per processor.
+    token_file
+        Tokens that clients may show, one a line.
+    no_auth
+        Let anybody in who reaches the port, on an address that others may reach too.
+    stop
+        When to leave out a program's remaining tests: after its first failure, after a test that hit a limit,
+        or never.
+    time_scale
+        What CPU limits are multiplied by; by default measured, and never below 1.
+    max_queued
+        Programs on their way, over all requests; beyond it a request is answered 429.
+    max_batch
+        Programs in one request.
+    max_tests
+        Tests of one problem.
+    max_body_mib
+        Size of one request.
+    max_cpu_seconds
+        Longest time limit of a test.
+    max_memory_mib
+        Largest memory limit of a test.
+    request_seconds
+        How long a request may wait and run; beyond it: 504.
+    grace_seconds
+        How long to finish what was taken, once asked to end.
+    renew_after
+        Programs after which a worker starts a fresh sandbox; 0: never.
+    require
+        Languages that must be there, else the service does not start.
+    self_test
+        Run programs whose verdicts are known before anything is taken, and do not start where one is wrong.
+    unsafe
+        Unsafe: serve even where the sandbox cannot be closed. Only for programs you trust.
+    """
+    try:
+        from microcoder.serving.app import JudgeServer
+        from microcoder.serving.service import Service
+        from microcoder.serving.settings import ServiceSettings, read_tokens
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{error.name} is not installed; type: pip install 'microcoder[serve]'") from None
+    from microcoder.config import load_config
+
+    _check_port(host, port)
+    tokens = read_tokens(token_file) if token_file else frozenset()
+    if not tokens and not no_auth and not _is_local(host):
+        raise ConfigError(f"host = {host} without a token; pass --token-file FILE, or --no-auth on a network you trust")
+    for name in require:
+        if problem := find_language(name).find_problem():
+            raise ConfigError(f"--require {name}: {problem}")
+    settings = load_config(
+        ServiceSettings,
+        overrides={
+            "max_queued": str(max_queued),
+            "max_batch": str(max_batch),
+            "max_tests": str(max_tests),
+            "max_body_mib": str(max_body_mib),
+            "max_cpu_seconds": str(max_cpu_seconds),
+            "max_memory_mib": str(max_memory_mib),
+            "request_seconds": str(request_seconds),
+            "grace_seconds": str(grace_seconds),
+        },
+    )
+    with Judge(
+        workers=workers,
+        stop=stop,
+        time_scale=time_scale,
+        max_waiting=max_queued,
+        cache_size=_CACHE_SIZE,
+        renew_after=renew_after,
+        unsafe=unsafe,
+    ) as judge:
+        if self_test:
+            _test(judge)
+        server = JudgeServer(
+            Service(judge, settings),
+            tokens=tokens,
+            host=host,
+            port=port,
+            on_start=lambda bound: _announce(judge, host, bound, num_tokens=len(tokens)),
+        )
+        server.run()
+    if not server.started:
+        raise ConfigError(f"cannot listen on {host}:{port}; choose another --host or --port")
+    print("microcoder: the service has ended", file=sys.stderr)
+
+
+def _check_port(host: str, port: int) -> None:
+    """Find out before anything is started whether the address can be had."""
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"port = {port}; use 1 to 65535, or 0 for a free one")
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.create_server(address[:2], family=family):
+            return
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {host}:{port} ({error.strerror}); choose another --host or --port"
+        ) from None
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _test(judge: Judge) -> None:
+    failed = [finding for finding in run_probes(judge) if not finding.is_ok]
+    if failed:
+        found = "; ".join(f"{finding.name}: got {finding.detail}" for finding in failed)
+        raise EvaluatorFault(f"the self-test failed: {found}; type `microcoder doctor` to see more")
+
+
+def _announce(judge: Judge, host: str, port: int, *, num_tokens: int) -> None:
+    languages = [name for name, language in LANGUAGES.items() if not language.find_problem()]
+    print(
+        f"microcoder: serving on http://{host}:{port}, {judge.workers} workers, isolation {judge.isolation.level}, "
+        f"CPU limits x {judge.time_scale:g}, languages {', '.join(languages)}, "
+        + (f"{num_tokens} tokens" if num_tokens else "no token needed"),
+        file=sys.stderr,
+        flush=True,
+    )
+    for layer, reason in judge.isolation.missing.items():
+        print(f"microcoder: not enforced: {layer} ({reason})", file=sys.stderr, flush=True)

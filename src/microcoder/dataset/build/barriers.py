@@ -1,0 +1,102 @@
+"""The two decisions that need every row: what is a duplicate, and what is kept for its difficulty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from microcoder.dataset.build.config import DifficultySettings
+from microcoder.dataset.candidates import Candidate, Difficulty, Rejection
+from microcoder.dataset.difficulty import (
+    Calibration,
+    MeasuredOn,
+    calibrate,
+    fit_calibration,
+    published_attempts,
+    select,
+)
+from microcoder.dataset.filter import DuplicateSettings, Fingerprint, Group, describe, find_duplicates, merge
+from microcoder.dataset.pipeline.steps import Barrier, Row
+from microcoder.dataset.rejections import reject
+from microcoder.errors import DataError
+
+
+class DuplicateBarrier(Barrier):
+    """Of the records of one problem keeps the best, with the tests and solutions of all."""
+
+    def __init__(self, settings: DuplicateSettings) -> None:
+        self._settings = settings
+        self._groups: dict[str, Group] = {}
+
+    def look(self, candidate: Candidate) -> Fingerprint:
+        """Return what shows that two records are one problem."""
+        return describe([candidate], self._settings)[0]
+
+    def decide(self, looks: Sequence[Fingerprint]) -> None:
+        """Find the groups."""
+        for group in find_duplicates(looks, self._settings):
+            self._groups |= dict.fromkeys((group.kept, *group.dropped), group)
+
+    def needs(self, candidate: Candidate) -> Sequence[str]:
+        """Return the duplicates that a record stands for."""
+        group = self._groups.get(candidate.id)
+        return group.dropped if group and group.kept == candidate.id else ()
+
+    def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
+        """Merge into the record that is kept; turn the others away."""
+        group = self._groups.get(candidate.id)
+        if group is None:
+            return candidate
+        if group.kept == candidate.id:
+            return merge(candidate, [others[name] for name in group.dropped])
+        return reject(candidate, "filter", "duplicate_of", f"{group.kept} by {group.why[candidate.id]}")
+
+
+class _Look(NamedTuple):
+    id: str
+    dataset: str
+    difficulty: Difficulty
+    pass_rates: tuple[str, ...]
+
+
+class SelectionBarrier(Barrier):
+    """Calibrates predicted difficulties by pass rates, and keeps the wanted distribution."""
+
+    def __init__(self, settings: DifficultySettings) -> None:
+        self._settings = settings
+        self._calibration: Calibration | None = None
+        self._rejected: dict[str, Rejection] = {}
+
+    def look(self, candidate: Candidate) -> _Look:
+        """Return what decides."""
+        return _Look(candidate.id, candidate.dataset, candidate.difficulty, candidate.pass_rates)
+
+    def decide(self, looks: Sequence[_Look]) -> None:
+        """Fit, then choose.
+
+        Raises:
+            DataError: no problem has a pass rate of the model that calibrates.
+        """
+        settings = self._settings
+        rows = [Candidate(**look._asdict()) for look in looks]
+        if settings.calibrate_by and rows:
+            samples = published_attempts(rows, settings.calibrate_by)
+            if len(samples) < 2:
+                raise DataError(
+                    f"difficulty.calibrate_by = {settings.calibrate_by!r}, but {len(samples)} problems have a pass "
+                    "rate of it; leave it out, or give its attempts with difficulty.responses"
+                )
+            self._calibration = fit_calibration(samples, MeasuredOn(model=settings.calibrate_by), settings.calibration)
+            rows = [calibrate(row, self._calibration) for row in rows]
+        if settings.keep == "selected":
+            found = select(rows, settings.selection)
+            self._rejected = {row.id: row for row in found if isinstance(row, Rejection)}
+
+    def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
+        """Write the calibrated pass rate; turn away what was not chosen."""
+        if self._calibration is not None:
+            candidate = calibrate(candidate, self._calibration)
+        rejection = self._rejected.get(candidate.id)
+        if rejection is None:
+            return candidate
+        return rejection.model_copy(update={"source_row": candidate.source_row, "candidate": candidate})

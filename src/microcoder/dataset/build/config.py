@@ -1,0 +1,102 @@
+"""What a build is told: sources, benchmarks to keep out, what each stage does, where it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from microcoder.config import Config
+from microcoder.dataset.difficulty import CalibrationSettings, ScoringSettings, SelectionSettings
+from microcoder.dataset.endpoint import EndpointSettings
+from microcoder.dataset.filter import FilterSettings
+from microcoder.dataset.process import ProcessSettings
+from microcoder.dataset.verify import VerifySettings
+
+
+class SourceSettings(Config):
+    """Where rows of one format come from."""
+
+    path: str = Field(min_length=1)
+    """A file, a folder, a tar archive, or `hf://datasets/owner/name[@revision]/config/split`."""
+    inside: str = ""
+    """A file or folder in it, such as one of several data sets of an archive."""
+    format: str
+    """The adapter that reads it; `microcoder data formats` lists them."""
+    name: str = ""
+    """Begins the ids of its rows; the format's name where none is given."""
+
+    @property
+    def prefix(self) -> str:
+        """What the ids of its rows begin with."""
+        return self.name or self.format
+
+
+class DifficultySettings(Config):
+    """How hard problems are found to be, and which are kept for it."""
+
+    predictor: Literal["offline", "model"] = "offline"
+    """`offline` reads the record itself; `model` asks `endpoint` (the paper's way)."""
+    endpoint: EndpointSettings | None = None
+    scoring: ScoringSettings = ScoringSettings()
+    calibrate_by: str = ""
+    """Model whose pass rates calibrate, as its name stands in the candidates' `pass_rates`; empty: no calibration."""
+    responses: Path | None = None
+    """JSON lines of a model's attempts (`{"id", "responses": [...]}`); they are judged, and their pass rates count as
+    those of `calibrate_by`."""
+    calibration: CalibrationSettings = CalibrationSettings()
+    keep: Literal["selected", "all"] = "selected"
+    """Whether problems are dropped by their difficulty."""
+    selection: SelectionSettings = SelectionSettings()
+
+    @model_validator(mode="after")
+    def _has_what_it_asks_for(self) -> DifficultySettings:
+        if self.predictor == "model" and self.endpoint is None:
+            raise ValueError('predictor = "model" needs difficulty.endpoint.model and difficulty.endpoint.url')
+        if self.responses is not None and not self.calibrate_by:
+            raise ValueError("responses are of a model; name it with calibrate_by")
+        if self.keep == "selected" and self.selection.by == "pass_rate" and not self.calibrate_by:
+            raise ValueError('selection.by = "pass_rate" needs pass rates; name a model with calibrate_by')
+        return self
+
+
+class BuildConfig(Config):
+    """A corpus from its sources."""
+
+    name: str = Field(min_length=1)
+    """What the card calls it."""
+    output: Path
+    """Folder of the finished corpus."""
+    work: Path | None = None
+    """Folder of what is kept between runs; `<output>/.work` where none is given. On Ray, all nodes must see it."""
+    sources: tuple[SourceSettings, ...] = Field(min_length=1)
+    benchmarks: tuple[SourceSettings, ...] = ()
+    """What must not be in the corpus."""
+    rows_per_shard: int = Field(default=64, ge=1)
+    """Rows that are worked on together; what a kill may cost."""
+    runner: Literal["native", "ray"] = "native"
+    ray_address: str | None = None
+    """Of a running cluster; None starts one here."""
+    workers: int | None = Field(default=None, ge=1)
+    """Processes at the same time; one a core where none is given."""
+    process: ProcessSettings = ProcessSettings()
+    filter: FilterSettings = FilterSettings()
+    difficulty: DifficultySettings = DifficultySettings()
+    verify: VerifySettings = VerifySettings()
+    unsafe_sandbox: bool = False
+    """Verify even where the sandbox cannot be closed. Unsafe: only for programs you trust."""
+
+    @model_validator(mode="after")
+    def _ids_are_unique(self) -> BuildConfig:
+        counts = Counter(source.prefix for source in self.sources)
+        twice = [name for name, count in counts.items() if count > 1]
+        if twice:
+            raise ValueError(f"{counts[twice[0]]} sources are called {twice[0]!r}; give each a `name` of its own")
+        return self
+
+    @property
+    def work_folder(self) -> Path:
+        """Where parts, verdicts and answers are kept between runs."""
+        return self.work or self.output / ".work"

@@ -1,0 +1,107 @@
+"""The input of a build as numbered shards: the same in every run, with digests of their content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from microcoder.dataset.archives import is_archive, unpack
+from microcoder.dataset.build.config import SourceSettings
+from microcoder.dataset.pipeline import InputShard
+from microcoder.dataset.pipeline.steps import digest
+from microcoder.dataset.rowfiles import Part
+from microcoder.dataset.sources import Shard, Source, list_files, list_shards, open_source
+from microcoder.errors import DataError
+from microcoder.runs import write_json
+
+_BLOCK_BYTES = 1 << 20
+
+
+class FileDigests:
+    """Digests of files, remembered by path, size and time of change, so that a re-run reads none of them again."""
+
+    def __init__(self, memory: Path) -> None:
+        self._path = memory
+        self._known: dict[str, str] = json.loads(memory.read_text()) if memory.exists() else {}
+
+    def find(self, path: Path) -> str:
+        """Return the digest of a file's content."""
+        stat = path.stat()
+        key = f"{path.absolute()}:{stat.st_size}:{stat.st_mtime_ns}"
+        if key not in self._known:
+            found = hashlib.sha256()
+            with path.open("rb") as file:
+                while block := file.read(_BLOCK_BYTES):
+                    found.update(block)
+            self._known[key] = found.hexdigest()[:32]
+        return self._known[key]
+
+    def save(self) -> None:
+        """Keep what is known for the next run."""
+        write_json(self._path, self._known)
+
+
+def unpack_sources(
+    sources: Sequence[SourceSettings], *, into: Path, digests: FileDigests
+) -> tuple[SourceSettings, ...]:
+    """Return the sources with archives unpacked, each pointing into its folder.
+
+    Raises:
+        DataError: an archive does not exist or cannot be unpacked.
+    """
+    found = []
+    for source in sources:
+        if is_archive(source.path):
+            archive = Path(source.path)
+            if not archive.is_file():
+                raise DataError(f"source {archive} does not exist; check the path")
+            folder = unpack(archive, into=into, digest=digests.find(archive)) / source.inside
+            source = source.model_copy(update={"path": str(folder), "inside": ""})
+        elif source.inside:
+            source = source.model_copy(update={"path": str(Path(source.path) / source.inside), "inside": ""})
+        found.append(source)
+    return tuple(found)
+
+
+def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, digests: FileDigests) -> list[InputShard]:
+    """Return the shards of all sources, in their order.
+
+    Raises:
+        DataError: a source does not exist, or holds nothing of its format.
+    """
+    shards: list[InputShard] = []
+    for number, settings in enumerate(sources):
+        source = open_source(settings.path, settings.format, name=settings.prefix)
+        for shard in list_shards(source, rows_per_shard):
+            content = digest(*(digests.find(path) for path in list_files(source, shard)))
+            place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": _dump(shard.parts)})
+            shards.append(InputShard(len(shards), number, place, content, shard.num_rows))
+    return shards
+
+
+def read_place(place: str) -> tuple[SourceSettings, Shard]:
+    """Return what a shard's place says."""
+    value = json.loads(place)
+    return SourceSettings(**value["source"]), Shard(value["index"], tuple(Part(**part) for part in value["parts"]))
+
+
+def digest_sources(sources: Sequence[SourceSettings], *, digests: FileDigests) -> str:
+    """Return one digest of everything that some sources hold."""
+    shards = list_inputs(sources, rows_per_shard=1 << 20, digests=digests)
+    return digest(*(part for shard in shards for part in (shard.place, shard.digest)))
+
+
+def read_all(sources: Sequence[SourceSettings]) -> Iterator[tuple[Source, Shard]]:
+    """Yield every shard of some sources."""
+    for settings in sources:
+        source = open_source(settings.path, settings.format, name=settings.prefix)
+        for shard in list_shards(source, 1 << 20):
+            yield source, shard
+
+
+def _dump(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    return [asdict(part) for part in parts]

@@ -1,0 +1,160 @@
+"""A build from start to end: inputs, steps, corpus. The same command goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from microcoder.dataset.build.config import BuildConfig
+from microcoder.dataset.build.inputs import FileDigests, list_inputs, unpack_sources
+from microcoder.dataset.build.steps import collect_step, later_steps
+from microcoder.dataset.build.verification import VerifyStep, read_rates
+from microcoder.dataset.candidates import STAGES, Candidate, Rejection, Stage
+from microcoder.dataset.difficulty.predictor import load_predictor
+from microcoder.dataset.pipeline import InputShard, Part, Passage, Runner, Step, count_missing, read_part, run_steps
+from microcoder.dataset.pipeline.engine import OnProgress
+from microcoder.dataset.pipeline.parts import read_kept
+from microcoder.dataset.pipeline.steps import digest, source_digest
+from microcoder.dataset.release.card import write_card
+from microcoder.dataset.release.page import write_page
+from microcoder.dataset.release.tables import MARKER, write_tables
+from microcoder.runs import write_json
+
+_RELEASE_CODE = "microcoder.dataset.release"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a build is going to do."""
+
+    shards: tuple[InputShard, ...]
+    steps: tuple[Step, ...]
+    """After collect."""
+    missing: dict[str, int]
+    """Step -> rows of the input in the shards that it has still to see."""
+
+    @property
+    def num_rows(self) -> int:
+        """Raw rows of all sources."""
+        return sum(shard.num_rows for shard in self.shards)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build came to."""
+
+    passages: tuple[Passage, ...]
+    corpus: Path | None
+    """None where the build was to end before its last stage."""
+    was_finished: bool
+    """Nothing was left to do."""
+
+
+def plan_build(config: BuildConfig, *, last: Stage = "verify") -> Plan:
+    """Find all input, and what of the work is done.
+
+    Args:
+        config: the build.
+        last: the stage to end with.
+
+    Raises:
+        DataError: a source or benchmark cannot be found or read.
+    """
+    digests = FileDigests(config.work_folder / "inputs.json")
+    unpacked = config.work_folder / "unpacked"
+    sources = unpack_sources(config.sources, into=unpacked, digests=digests)
+    benchmarks = unpack_sources(config.benchmarks, into=unpacked, digests=digests)
+    shards = list_inputs(sources, rows_per_shard=config.rows_per_shard, digests=digests)
+    wanted = STAGES[: STAGES.index(last) + 1]
+    steps = [s for s in later_steps(config, benchmarks=benchmarks, digests=digests) if s.stage in wanted]
+    digests.save()
+    missing = count_missing(shards, collect_step(), steps, work=config.work_folder / "parts")
+    return Plan(tuple(shards), tuple(steps), missing)
+
+
+def run_build(config: BuildConfig, plan: Plan, *, on_progress: OnProgress = lambda step, done, total: None) -> Built:
+    """Do what is missing, and write the corpus when every stage was run.
+
+    Raises:
+        DataError: an endpoint failed, or a file of an earlier run is damaged.
+        EvaluatorFault: the sandbox does not hold.
+    """
+    runner = Runner(kind=config.runner, workers=config.workers, address=config.ray_address)
+    parts, passages = run_steps(
+        plan.shards,
+        collect_step(),
+        plan.steps,
+        work=config.work_folder / "parts",
+        runner=runner,
+        on_progress=on_progress,
+    )
+    if not plan.steps or plan.steps[-1].name != "verify":
+        return Built(tuple(passages), None, was_finished=not any(passage.num_redone for passage in passages))
+    key = _release_key(config, parts)
+    was_finished = _is_released(config.output, key)
+    if not was_finished:
+        on_progress("release", 0, 1)
+        _release(config, plan, parts, passages, key)
+    on_progress("release", 1, 1)
+    return Built(tuple(passages), config.output, was_finished)
+
+
+def _release_key(config: BuildConfig, parts: Sequence[Sequence[Part]]) -> str:
+    return digest(config.name, source_digest(_RELEASE_CODE), *(part.key for of_step in parts for part in of_step))
+
+
+def _is_released(folder: Path, key: str) -> bool:
+    marker = folder / MARKER
+    return marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
+
+
+def _release(
+    config: BuildConfig, plan: Plan, parts: Sequence[Sequence[Part]], passages: Sequence[Passage], key: str
+) -> None:
+    """Write everything, the marker last: without it, nothing in the folder is taken for whole."""
+    folder = config.output
+    (folder / MARKER).unlink(missing_ok=True)
+    tally = write_tables(folder, _kept(parts[-1]), _rejected(parts))
+    figures = _figures(config, plan, parts, passages)
+    record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
+    write_card(folder, name=config.name, tally=tally, passages=passages, figures=figures, config=record)
+    write_page(folder / "browse", name=config.name, parts_of_steps=parts)
+    write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})
+
+
+def _kept(parts: Sequence[Part]) -> Iterator[Candidate]:
+    return chain.from_iterable(read_kept(part.path) for part in parts)
+
+
+def _rejected(parts: Sequence[Sequence[Part]]) -> Iterator[Rejection]:
+    rows: Iterable[Candidate | Rejection] = chain.from_iterable(
+        read_part(part.path) for of_step in parts for part in of_step
+    )
+    return (row for row in rows if isinstance(row, Rejection))
+
+
+def _figures(
+    config: BuildConfig, plan: Plan, parts: Sequence[Sequence[Part]], passages: Sequence[Passage]
+) -> dict[str, Any]:
+    """Return what was measured on the way, for the card."""
+    by_step = {passage.step: passage for passage in passages}
+    verified, step = by_step["verify"], plan.steps[-1]
+    assert isinstance(step.settings, VerifyStep)
+    rates = read_rates(config, step.settings, parts[-2])
+    predictor = load_predictor()
+    return {
+        "decontamination": {
+            "benchmarks": [source.prefix for source in config.benchmarks],
+            "rows_compared": by_step["filter"].num_in,
+            "thresholds": config.filter.contamination.model_dump(mode="json"),
+        },
+        "difficulty": {
+            "predictor": config.difficulty.predictor,
+            **({"quality": predictor.quality} if config.difficulty.predictor == "offline" else {}),
+        },
+        "verification": {"problems_tried": verified.num_in, "problems_kept": verified.num_kept, **rates},
+    }

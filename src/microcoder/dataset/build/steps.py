@@ -1,0 +1,118 @@
+"""The steps of a build, in order: what each is called, what decides its result, where it runs."""
+
+from __future__ import annotations
+
+from microcoder.dataset.build.config import BuildConfig, SourceSettings
+from microcoder.dataset.build.inputs import FileDigests, digest_sources
+from microcoder.dataset.build.verification import AttemptsStep, VerifyStep
+from microcoder.dataset.build.works import CollectSettings, FilterStep, PredictStep, ProcessStep
+from microcoder.dataset.pipeline import BarrierStep, MapStep, Step
+
+_WORKS = "microcoder.dataset.build.works"
+_BARRIERS = "microcoder.dataset.build.barriers"
+_VERIFICATION = "microcoder.dataset.build.verification"
+_READING = (
+    "microcoder.dataset.collect",
+    "microcoder.dataset.formats",
+    "microcoder.dataset.rowfiles",
+    "microcoder.dataset.sources",
+    "microcoder.dataset.benchmarks.payload",
+)
+_PROCESS = "microcoder.dataset.process"
+_FILTER = "microcoder.dataset.filter"
+_REASONS = "microcoder.dataset.rejections"
+_DIFFICULTY = "microcoder.dataset.difficulty"
+_ENDPOINT = "microcoder.dataset.endpoint"
+_JUDGING = ("microcoder.evaluator", "microcoder.extract")
+
+
+def collect_step() -> MapStep:
+    """Return the step that reads raw rows."""
+    return MapStep("collect", "collect", CollectSettings(), f"{_WORKS}:open_collect", _READING)
+
+
+def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], digests: FileDigests) -> list[Step]:
+    """Return the steps after collect.
+
+    Args:
+        config: the build.
+        benchmarks: its benchmarks, archives unpacked.
+        digests: of files.
+
+    Raises:
+        DataError: a benchmark cannot be found.
+    """
+    answers, difficulty = config.work_folder / "answers", config.difficulty
+    steps: list[Step] = [
+        MapStep(
+            "process",
+            "process",
+            ProcessStep(process=config.process, answers=answers),
+            f"{_WORKS}:open_process",
+            (_PROCESS, _REASONS, _ENDPOINT),
+        ),
+        MapStep(
+            "filter",
+            "filter",
+            FilterStep(
+                filter=config.filter,
+                benchmarks=benchmarks,
+                benchmarks_digest=digest_sources(benchmarks, digests=digests),
+                answers=answers,
+            ),
+            f"{_WORKS}:open_filter",
+            (_FILTER, _PROCESS, _REASONS, _ENDPOINT, *(_READING if config.benchmarks else ())),
+        ),
+        BarrierStep(
+            "deduplicate",
+            "filter",
+            config.filter.duplicates,
+            f"{_BARRIERS}:DuplicateBarrier",
+            (_FILTER, _PROCESS, _REASONS),
+        ),
+        MapStep(
+            "predict",
+            "filter",
+            PredictStep(
+                endpoint=difficulty.endpoint if difficulty.predictor == "model" else None,
+                scoring=difficulty.scoring if difficulty.predictor == "model" else None,
+                answers=answers,
+            ),
+            f"{_WORKS}:open_predict",
+            (_DIFFICULTY, _ENDPOINT),
+        ),
+    ]
+    if difficulty.responses is not None:
+        steps.append(
+            MapStep(
+                "attempts",
+                "filter",
+                AttemptsStep(
+                    model=difficulty.calibrate_by,
+                    responses=difficulty.responses,
+                    responses_digest=digests.find(difficulty.responses),
+                    workers=config.workers,
+                    unsafe=config.unsafe_sandbox,
+                ),
+                f"{_VERIFICATION}:open_attempts",
+                (_DIFFICULTY, *_JUDGING),
+                runs="alone",
+            )
+        )
+    steps += [
+        BarrierStep("select", "filter", difficulty, f"{_BARRIERS}:SelectionBarrier", (_DIFFICULTY,)),
+        MapStep(
+            "verify",
+            "verify",
+            VerifyStep(
+                verify=config.verify,
+                memory=config.work_folder / "verification",
+                workers=config.workers,
+                unsafe=config.unsafe_sandbox,
+            ),
+            f"{_VERIFICATION}:open_verify",
+            ("microcoder.dataset.verify", *_JUDGING),
+            runs="alone",
+        ),
+    ]
+    return steps

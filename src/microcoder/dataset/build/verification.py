@@ -1,0 +1,141 @@
+"""The two steps that run programs: a model's attempts, and the verification."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from microcoder.config import Config
+from microcoder.dataset.build.config import BuildConfig
+from microcoder.dataset.candidates import Candidate
+from microcoder.dataset.difficulty import judge_attempts
+from microcoder.dataset.pipeline import Part, Row
+from microcoder.dataset.pipeline.parts import read_kept
+from microcoder.dataset.pipeline.steps import Work, digest
+from microcoder.dataset.verify import (
+    Evidence,
+    VerdictStore,
+    VerifySettings,
+    combine_counts,
+    conclude,
+    count_right,
+    gather,
+)
+from microcoder.errors import DataError
+from microcoder.evaluator import Judge
+from microcoder.runs import write_json
+
+
+class AttemptsStep(Config):
+    """What the attempts step needs."""
+
+    model: str
+    responses: Path = Field(exclude=True)
+    responses_digest: str
+    workers: int | None = Field(default=None, exclude=True)
+    unsafe: bool = Field(default=False, exclude=True)
+
+
+class VerifyStep(Config):
+    """What the verify step needs."""
+
+    verify: VerifySettings
+    memory: Path = Field(exclude=True)
+    """Where verdicts and counts are kept; it decides nothing."""
+    workers: int | None = Field(default=None, exclude=True)
+    unsafe: bool = Field(default=False, exclude=True)
+
+
+@contextmanager
+def open_attempts(settings: AttemptsStep) -> Iterator[Work]:
+    """Judge a model's attempts at each problem; its pass rate goes with the problem."""
+    responses = read_responses(settings.responses)
+    with Judge(workers=settings.workers, unsafe=settings.unsafe) as judge:
+
+        def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
+            rates = {
+                item.id: f"{settings.model}={item.passed:g}/{item.attempts}"
+                for item in judge_attempts(candidates, responses, judge)
+            }
+            return [_with_rate(candidate, rates.get(candidate.id), settings.model) for candidate in candidates]
+
+        yield work
+
+
+@contextmanager
+def open_verify(settings: VerifyStep) -> Iterator[Work]:
+    """Verify problems by execution; what the rates of the card are made of is kept on the way."""
+    with (
+        Judge(workers=settings.workers, stop="first_limit", cache_size=0, unsafe=settings.unsafe) as judge,
+        VerdictStore(settings.memory / "verdicts.sqlite") as store,
+    ):
+
+        def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
+            found = gather(candidates, judge, settings.verify, store=store)
+            counts = [count_right(item, settings.verify) for item in found if isinstance(item, Evidence)]
+            write_json(_counts_file(settings, candidates), {"counts": counts})
+            return [conclude(item, settings.verify) if isinstance(item, Evidence) else item for item in found]
+
+        yield work
+
+
+def read_rates(config: BuildConfig, settings: VerifyStep, parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the verifier's own rates over all shards, for the card.
+
+    Args:
+        config: the build.
+        settings: its verify step.
+        parts: what the step was given.
+
+    Raises:
+        DataError: the counts of a shard are gone.
+    """
+    counts: list[Mapping[str, tuple[int, int]]] = []
+    for part in parts:
+        path = _counts_file(settings, read_kept(part.path))
+        if not path.exists():
+            raise DataError(f"{path} is gone; remove {config.work_folder / 'parts' / 'verify'} to verify again")
+        counts += json.loads(path.read_text(encoding="utf-8"))["counts"]
+    return combine_counts(counts).model_dump(mode="json")
+
+
+def read_responses(path: Path) -> dict[str, list[str]]:
+    """Read a model's attempts: JSON lines with `id` and `responses`.
+
+    Raises:
+        DataError: the file is missing, or a line is something else.
+    """
+    responses: dict[str, list[str]] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"responses {path} cannot be read ({type(error).__name__}); check the path") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            texts = row["responses"]
+            is_right = isinstance(row["id"], str) and all(isinstance(text, str) for text in texts)
+        except (ValueError, KeyError, TypeError):
+            is_right, row, texts = False, {}, []
+        if not is_right:
+            raise DataError(f'responses {path}, line {number}: write {{"id": "...", "responses": ["...", ...]}}')
+        responses.setdefault(row["id"], []).extend(texts)
+    return responses
+
+
+def _with_rate(candidate: Candidate, rate: str | None, model: str) -> Candidate:
+    if rate is None:
+        return candidate
+    others = tuple(entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model)
+    return candidate.change("filter", "attempts/1", "judged here", pass_rates=(*others, rate))
+
+
+def _counts_file(settings: VerifyStep, candidates: Sequence[Candidate]) -> Path:
+    """Return the file of a shard's counts, by everything that decides them but the evaluator."""
+    key = digest(settings.model_dump_json(), *(one.model_dump_json(exclude_defaults=True) for one in candidates))
+    return settings.memory / "counts" / f"{key}.json"

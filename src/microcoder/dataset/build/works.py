@@ -1,0 +1,124 @@
+"""What each step of a build does, set up once in each worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from microcoder.config import Config
+from microcoder.dataset.build.config import SourceSettings
+from microcoder.dataset.build.inputs import read_all, read_place
+from microcoder.dataset.candidates import Candidate
+from microcoder.dataset.collect import collect_shard
+from microcoder.dataset.difficulty import ScoringSettings, predict_difficulty, score_difficulty
+from microcoder.dataset.endpoint import Endpoint, EndpointSettings
+from microcoder.dataset.filter import ContaminationIndex, FilterSettings, build_index, filter_row
+from microcoder.dataset.pipeline import Row
+from microcoder.dataset.pipeline.steps import Work
+from microcoder.dataset.process import ProcessSettings, process
+from microcoder.dataset.sources import Source, open_source
+
+
+class CollectSettings(Config):
+    """Nothing: a shard says itself how it is read."""
+
+
+class ProcessStep(Config):
+    """What the process step needs."""
+
+    process: ProcessSettings
+    answers: Path = Field(exclude=True)
+    """Where a model's answers are kept; it decides nothing."""
+
+
+class FilterStep(Config):
+    """What the filter step needs."""
+
+    filter: FilterSettings
+    benchmarks: tuple[SourceSettings, ...]
+    benchmarks_digest: str
+    answers: Path = Field(exclude=True)
+
+
+class PredictStep(Config):
+    """What the predict step needs."""
+
+    endpoint: EndpointSettings | None
+    scoring: ScoringSettings | None
+    answers: Path = Field(exclude=True)
+
+
+@contextmanager
+def open_collect(settings: CollectSettings) -> Iterator[Callable[[Mapping[str, Any]], Iterable[Row]]]:
+    """Read shards of raw rows."""
+
+    @cache
+    def find(source: SourceSettings) -> Source:
+        return open_source(source.path, source.format, name=source.prefix)
+
+    def work(described: Mapping[str, Any]) -> Iterable[Row]:
+        source, shard = read_place(described["place"])
+        return collect_shard(find(source), shard)
+
+    yield work
+
+
+@contextmanager
+def open_process(settings: ProcessStep) -> Iterator[Work]:
+    """Clean, lay out, identify, translate."""
+    with ExitStack() as opened:
+        endpoint = _open_endpoint(settings.process.translation.endpoint, settings.answers, opened)
+        yield lambda candidates: _map(lambda one: process(one, settings.process, endpoint), candidates, endpoint)
+
+
+@contextmanager
+def open_filter(settings: FilterStep) -> Iterator[Work]:
+    """Apply the rules, the benchmarks' index and, where there is one, the judging model to each row."""
+    with ExitStack() as opened:
+        endpoint = _open_endpoint(settings.filter.judge, settings.answers, opened)
+        index = read_benchmarks(settings.benchmarks, settings.filter) if settings.benchmarks else None
+        yield lambda candidates: _map(
+            lambda one: filter_row(one, settings.filter, index, endpoint), candidates, endpoint
+        )
+
+
+@contextmanager
+def open_predict(settings: PredictStep) -> Iterator[Work]:
+    """Say how hard each problem is."""
+    with ExitStack() as opened:
+        endpoint = _open_endpoint(settings.endpoint, settings.answers, opened)
+        if endpoint is None:
+            yield lambda candidates: [predict_difficulty(candidate) for candidate in candidates]
+            return
+        yield lambda candidates: _map(
+            lambda one: score_difficulty(one, endpoint, settings.scoring), candidates, endpoint
+        )
+
+
+def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings) -> ContaminationIndex:
+    """Index the problems of benchmarks, those that could not be judged too."""
+    rows = (row for source, shard in read_all(sources) for row in collect_shard(source, shard))
+    found = (row if isinstance(row, Candidate) else row.candidate for row in rows)
+    return build_index((one for one in found if one is not None), settings.contamination)
+
+
+def _map(work: Callable[[Candidate], Row], candidates: Sequence[Candidate], endpoint: Endpoint | None) -> list[Row]:
+    """Take candidates one after the other; many at the same time where a model is waited for."""
+    if endpoint is None:
+        return [work(candidate) for candidate in candidates]
+    with ThreadPoolExecutor(endpoint.settings.concurrency) as threads:
+        return list(threads.map(work, candidates))
+
+
+def _open_endpoint(settings: EndpointSettings | None, answers: Path, opened: ExitStack) -> Endpoint | None:
+    if settings is None:
+        return None
+    endpoint = Endpoint(settings, cache=answers)
+    opened.callback(endpoint.close)
+    return endpoint

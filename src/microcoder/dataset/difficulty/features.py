@@ -1,0 +1,193 @@
+"""What a record says about its difficulty without being solved: bounds, wording, ideas, and the reference's measures.
+
+McCabe's complexity and Halstead's measures are radon's. Every feature is a plain number; logarithms are of 1 + x.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import math
+import re
+import warnings
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType, ModuleType
+
+from microcoder.dataset.candidates import Candidate
+from microcoder.errors import ConfigError
+
+_POWER = re.compile(r"(\d+(?:\.\d+)?)?\s*(?:\*|\\cdot|\\times|x|\u00d7)?\s*\b10\s*(?:\^|\*\*|<sup>)\s*\{?\s*(\d{1,2})")
+_PLAIN = re.compile(r"(?:<|<=|≤|\\leq?|\\le|&lt;=?|up to|at most|exceed)\s*\$?\s*(\d[\d,_ ]{0,18})", re.IGNORECASE)
+_LOST_POWER = re.compile(r"(?:10)(\d|1[0-8])")
+"""LeetCode texts without their markup say 105 for ten to the fifth."""
+_TAG = re.compile(r"<[^>]{1,200}>")
+_WORD = re.compile(r"[a-z]{3,}")
+
+_IDEAS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        # idea: pattern in tags, pattern in the reference
+        "dynamic_programming": (r"dynamic programming|\bdp\b|memoi", r"\bdp\b|\bcache\b|lru_cache|\bmemo\b|\bf\[i\]"),
+        "graph": (r"graph|shortest|tree|dfs|bfs|depth-first|breadth-first|union", r"\bdeque\b|\bdfs\b|\bbfs\b|\bindeg"),
+        "search": (r"binary search|bisect|divide", r"bisect|\bmid\b"),
+        "heap": (r"heap|priority", r"heappush|heapify|SortedList"),
+        "range_query": (r"segment tree|fenwick|binary indexed|data structure", r"\bBIT\b|[Ff]enwick|[Ss]egment|lowbit"),
+        "number_theory": (r"number theory|combinatori|\bmath", r"\bgcd\b|10\s*\*\*\s*9\s*\+\s*7|\bmod\b|\bcomb\b"),
+        "bits": (r"bit manipulation|bitmask", r"<<|>>|\^="),
+        "greedy": (r"greedy|constructive", r"sorted\(|\.sort\("),
+        "text_matching": (r"string matching|suffix|hash function|trie", r"\bTrie\b|\bkmp\b|z_function"),
+    }
+)
+
+REFERENCE_FEATURES = (
+    "reference_lines",
+    "reference_mccabe",
+    "reference_mccabe_max",
+    "reference_halstead_volume",
+    "reference_halstead_difficulty",
+    "reference_halstead_effort",
+    "reference_depth",
+    "reference_loops",
+    "reference_functions",
+    "reference_names",
+    *(f"reference_{idea}" for idea in _IDEAS),
+)
+TEXT_FEATURES = (
+    "bound_largest",
+    "bound_smallest",
+    "bound_median",
+    "bound_count",
+    "text_words",
+    "text_distinct_words",
+    "text_symbols",
+    "text_examples",
+    "text_modulo",
+    "text_queries",
+    "text_optimum",
+    "text_count_ways",
+    "text_subsets",
+    "text_graph",
+    "text_operations",
+    "signature_arguments",
+    "signature_nesting",
+    "is_function",
+    "tests_longest",
+)
+
+
+def measure_text(candidate: Candidate) -> dict[str, float]:
+    """Return the features of statement, constraints, signature and tests."""
+    statement = candidate.statement or candidate.statement_found
+    bounds = sorted(_bounds(statement))
+    text = html.unescape(_TAG.sub(" ", statement)).lower()
+    words = _WORD.findall(text)
+    starter = candidate.starter_code or ""
+    says = {
+        "text_modulo": r"modulo|\bmod\b|10\s*\^?\s*9?\s*\+\s*7|998244353",
+        "text_queries": r"\bquer(?:y|ies)\b",
+        "text_optimum": r"\b(?:minimum|maximum|minimize|maximize|smallest|largest|shortest|longest|fewest)\b",
+        "text_count_ways": r"number of (?:ways|distinct|different|pairs|sub|good|valid)",
+        "text_subsets": r"\bsub(?:array|sequence|set|string|tree|matri\w+)s?\b|permutation|partition",
+        "text_graph": r"\b(?:graph|tree|edges?|vertices|nodes?|path|grid|cit(?:y|ies)|roads?)\b",
+        "text_operations": r"\boperations?\b",
+    }
+    longest = max((len(test.input) for test in candidate.tests), default=0)
+    found = {
+        "bound_largest": bounds[-1] if bounds else 0.0,
+        "bound_smallest": bounds[0] if bounds else 0.0,
+        "bound_median": bounds[len(bounds) // 2] if bounds else 0.0,
+        "bound_count": math.log1p(len(bounds)),
+        "text_words": math.log1p(len(words)),
+        "text_distinct_words": math.log1p(len(set(words))),
+        "text_symbols": math.log1p(sum(character in "<>=≤≥+-*/^[]()$_{}" for character in text)),
+        "text_examples": math.log1p(len(re.findall(r"example|sample input", text))),
+        "signature_arguments": float(starter.count(":") - starter.count("class ") - 1) if "def " in starter else 0.0,
+        "signature_nesting": float(starter.count("List[List")),
+        "is_function": float(candidate.fn_name is not None),
+        "tests_longest": math.log1p(longest),
+        **{name: math.log1p(len(re.findall(pattern, text))) for name, pattern in says.items()},
+    }
+    return {name: found[name] for name in TEXT_FEATURES}
+
+
+def measure_reference(candidate: Candidate) -> dict[str, float] | None:
+    """Return the features of the shortest accepted Python program; None where there is none that parses.
+
+    The candidate's tags count as ideas of the reference.
+
+    Raises:
+        ConfigError: radon is not installed.
+    """
+    programs = [s.code for s in candidate.solutions if s.known == "accepted" and s.language in ("python", "python3")]
+    for code in sorted(programs, key=len):
+        tree = _parse(code)
+        if tree is not None:
+            return _measure_program(code, tree, " ".join(candidate.tags).lower())
+    return None
+
+
+def _measure_program(code: str, tree: ast.Module, tags: str) -> dict[str, float]:
+    blocks = _radon("complexity").cc_visit_ast(tree)
+    functions = [part for block in blocks for part in (getattr(block, "methods", None) or [block])]
+    complexities = [part.complexity for part in functions] or [1]
+    halstead = _radon("metrics").h_visit_ast(tree).total
+    nodes = list(ast.walk(tree))
+    loops = (ast.For, ast.While, ast.comprehension)
+    found = {
+        "reference_lines": math.log1p(len([line for line in code.splitlines() if line.strip()])),
+        "reference_mccabe": math.log1p(sum(complexities)),
+        "reference_mccabe_max": math.log1p(max(complexities)),
+        "reference_halstead_volume": math.log1p(halstead.volume),
+        "reference_halstead_difficulty": math.log1p(halstead.difficulty),
+        "reference_halstead_effort": math.log1p(halstead.effort),
+        "reference_depth": float(_depth(tree)),
+        "reference_loops": math.log1p(sum(isinstance(node, loops) for node in nodes)),
+        "reference_functions": math.log1p(sum(isinstance(node, ast.FunctionDef | ast.Lambda) for node in nodes)),
+        "reference_names": math.log1p(len({node.id for node in nodes if isinstance(node, ast.Name)})),
+    }
+    for idea, (in_tags, in_code) in _IDEAS.items():
+        found[f"reference_{idea}"] = float(bool(re.search(in_tags, tags) or re.search(in_code, code)))
+    return {name: found[name] for name in REFERENCE_FEATURES}
+
+
+def words_of(candidate: Candidate) -> frozenset[str]:
+    """Return the distinct words of a statement, in lower case."""
+    statement = candidate.statement or candidate.statement_found
+    return frozenset(_WORD.findall(html.unescape(_TAG.sub(" ", statement)).lower()))
+
+
+def _bounds(statement: str) -> list[float]:
+    """Return the decimal logarithms of the bounds that a statement gives."""
+    text = html.unescape(statement)
+    found = [float(power) + math.log10(max(float(factor or 1), 1.0)) for factor, power in _POWER.findall(text)]
+    for number in _PLAIN.findall(text):
+        digits = re.sub(r"[,_ ]", "", number)
+        lost = _LOST_POWER.fullmatch(digits)
+        found.append(float(lost[1]) if lost else math.log10(max(int(digits), 1)))
+    return [min(bound, 18.0) for bound in found]
+
+
+def _depth(node: ast.AST, depth: int = 0) -> int:
+    """Return how deep blocks are nested."""
+    blocks = (ast.For, ast.While, ast.If, ast.FunctionDef, ast.With, ast.Try)
+    inner = depth + isinstance(node, blocks)
+    return max([inner, *(_depth(child, inner) for child in ast.iter_child_nodes(node))])
+
+
+def _parse(code: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+@cache
+def _radon(module: str) -> ModuleType:
+    import importlib
+
+    try:
+        return importlib.import_module(f"radon.{module}")
+    except ImportError:
+        raise ConfigError("measuring reference programs needs radon; pip install 'microcoder[data]'") from None

@@ -1,0 +1,209 @@
+"""Is a problem one of a benchmark's? By source, title, words, and by what a translation leaves: numbers and examples.
+
+The index is built once from the benchmark's problems; a check reads the index only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from microcoder.config import Config
+from microcoder.dataset.candidates import Candidate
+from microcoder.dataset.filter.fingerprints import (
+    Hashes,
+    example_keys,
+    gram_hashes,
+    literal_hashes,
+    literals,
+    signature,
+    source_keys,
+    title_key,
+    words,
+)
+
+Evidence = Literal["source", "title", "words", "literals", "examples", "signature"]
+
+
+class ContaminationSettings(Config):
+    """When a problem counts as a benchmark's (thresholds measured in docs/dataset.md)."""
+
+    word_gram_length: int = Field(default=16, ge=4)
+    """The paper's 16-grams."""
+    min_word_share: float = Field(default=0.22, gt=0, le=1)
+    """The paper's threshold: share of the shorter text's 16-grams that the other has too."""
+    min_shared_words: int = Field(default=5, ge=1)
+    """Fewer shared 16-grams than this are never enough (our choice)."""
+    literal_gram_length: int = Field(default=8, ge=3)
+    """Runs of this many numbers and quoted strings (our choice)."""
+    min_literal_share: float = Field(default=0.3, gt=0, le=1)
+    """Share of the shorter one's runs of literals (our choice)."""
+    min_shared_literals: int = Field(default=8, ge=1)
+    """Fewer shared runs of literals than this are never enough (our choice)."""
+    min_examples: int = Field(default=2, ge=1)
+    """Examples with equal input and output (our choice)."""
+    min_example_values: int = Field(default=14, ge=1)
+    """Values that the equal examples must have together (our choice)."""
+    min_title_words: int = Field(default=4, ge=1)
+    """A title of so many words is enough; a shorter one only with something else in common (our choice)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One benchmark problem that a candidate is, and how it shows."""
+
+    problem_id: str
+    """`dataset/row` of the benchmark's problem."""
+    by: Evidence
+    score: float
+    """Share for words and literals, number of equal examples, 1 otherwise."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Grams:
+    """All hashes of all problems, sorted, each with its problem's number."""
+
+    hashes: Hashes
+    owners: np.ndarray
+    sizes: np.ndarray
+
+    @staticmethod
+    def build(per_problem: Sequence[Hashes]) -> _Grams:
+        sizes = np.array([len(hashes) for hashes in per_problem], dtype=np.int64)
+        hashes = np.concatenate([np.empty(0, dtype=np.uint64), *per_problem])
+        order = np.argsort(hashes, kind="stable")
+        return _Grams(hashes[order], np.repeat(np.arange(len(sizes)), sizes)[order], sizes)
+
+    def shared(self, found: Hashes) -> np.ndarray:
+        """Return for each problem how many of its hashes are among these."""
+        low = np.searchsorted(self.hashes, found, side="left")
+        high = np.searchsorted(self.hashes, found, side="right")
+        hit = np.nonzero(high > low)[0]
+        owners = [self.owners[low[i] : high[i]] for i in hit]
+        return np.bincount(np.concatenate(owners), minlength=len(self.sizes)) if owners else np.zeros_like(self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class ContaminationIndex:
+    """What is known of a benchmark's problems; made by `build_index`."""
+
+    settings: ContaminationSettings
+    ids: tuple[str, ...]
+    by_source: dict[str, int]
+    by_title: dict[str, list[int]]
+    by_signature: dict[str, list[int]]
+    by_example: dict[int, list[int]]
+    words: _Grams
+    literals: _Grams
+
+
+def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings | None = None) -> ContaminationIndex:
+    """Index the problems of one benchmark or several; they are read as candidates are."""
+    settings = settings or ContaminationSettings()
+    problems = sorted(benchmark, key=lambda problem: problem.id)
+    by_title: dict[str, list[int]] = {}
+    by_signature: dict[str, list[int]] = {}
+    by_example: dict[int, list[int]] = {}
+    for number, problem in enumerate(problems):
+        if title := title_key(problem.title):
+            by_title.setdefault(title, []).append(number)
+        if name := signature(problem):
+            by_signature.setdefault(name, []).append(number)
+        for key in example_keys(problem):
+            by_example.setdefault(key.digest, []).append(number)
+    texts = [_text(problem) for problem in problems]
+    return ContaminationIndex(
+        settings=settings,
+        ids=tuple(problem.id for problem in problems),
+        by_source={key: number for number, problem in enumerate(problems) for key in source_keys(problem)},
+        by_title=by_title,
+        by_signature=by_signature,
+        by_example=by_example,
+        words=_Grams.build([gram_hashes(words(text), settings.word_gram_length) for text in texts]),
+        literals=_Grams.build([literal_hashes(literals(text), settings.literal_gram_length) for text in texts]),
+    )
+
+
+def _text(candidate: Candidate) -> str:
+    return candidate.statement or candidate.statement_found
+
+
+def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
+    """Return the benchmark problems that a candidate is, each with its strongest evidence; none where it is clean."""
+    if not index.ids:
+        return []
+    hits = [
+        Hit(index.ids[index.by_source[key]], "source", 1.0, key)
+        for key in sorted(source_keys(candidate))
+        if key in index.by_source
+    ]
+    # Both texts: a translation is compared by its words, the original by what it has in common with every language.
+    texts = {candidate.statement or candidate.statement_found, candidate.statement_found or candidate.statement}
+    support: Counter[int] = Counter()
+    for text in sorted(texts):
+        hits += _by_grams(text, index, support)
+    hits += _by_examples(candidate, index, support)
+    hits += _by_title(candidate, index, support)
+    first: dict[str, Hit] = {}
+    for hit in hits:
+        first.setdefault(hit.problem_id, hit)
+    return list(first.values())
+
+
+def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
+    settings = index.settings
+    hits = []
+    for by, grams, found, least_share, least in (
+        ("words", index.words, gram_hashes(words(text), settings.word_gram_length),
+         settings.min_word_share, settings.min_shared_words),
+        ("literals", index.literals, literal_hashes(literals(text), settings.literal_gram_length),
+         settings.min_literal_share, settings.min_shared_literals),
+    ):  # fmt: skip
+        shared = grams.shared(found)
+        for number in np.nonzero(shared)[0].tolist():
+            share = float(shared[number] / max(1, min(len(found), int(grams.sizes[number]))))
+            if shared[number] >= 2:
+                support[number] += 1
+            if shared[number] >= least and share >= least_share:
+                detail = f"{shared[number]} runs of {by} shared, {share:.2f} of the shorter"
+                hits.append(Hit(index.ids[number], "words" if by == "words" else "literals", round(share, 3), detail))
+    return hits
+
+
+def _by_examples(candidate: Candidate, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
+    settings = index.settings
+    num: Counter[int] = Counter()
+    values: Counter[int] = Counter()
+    for key in sorted(example_keys(candidate)):
+        for number in index.by_example.get(key.digest, ()):
+            num[number] += 1
+            values[number] += key.weight
+    hits = []
+    name = signature(candidate)
+    for number in sorted(num):
+        support[number] += 1
+        if num[number] >= settings.min_examples and values[number] >= settings.min_example_values:
+            hits.append(
+                Hit(index.ids[number], "examples", num[number], f"{num[number]} examples of {values[number]} values")
+            )
+    for number in index.by_signature.get(name, ()):
+        if support[number]:
+            hits.append(Hit(index.ids[number], "signature", 1.0, f"{name}, and numbers or an example in common"))
+        support[number] += 1
+    return hits
+
+
+def _by_title(candidate: Candidate, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
+    title = title_key(candidate.title)
+    is_enough = len(title.split()) >= index.settings.min_title_words
+    return [
+        Hit(index.ids[number], "title", 1.0, title)
+        for number in index.by_title.get(title, ())
+        if is_enough or support[number]
+    ]

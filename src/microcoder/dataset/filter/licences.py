@@ -1,0 +1,77 @@
+"""May this row be passed on? The licence as the source says it, brought to one name, against a list."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field
+
+from microcoder.config import Config
+from microcoder.dataset.candidates import Candidate
+
+PERMISSIVE = (
+    "MIT",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "CC0-1.0",
+    "CC-BY",
+    "ODC-BY",
+    "PDDL",
+    "Unlicense",
+)
+SHARE_ALIKE = ("CC-BY-SA", "ODbL", "GPL", "LGPL", "MPL-2.0")
+
+
+class LicenceSettings(Config):
+    """Which licences pass."""
+
+    allowed: tuple[str, ...] = (*PERMISSIVE, *SHARE_ALIKE)
+    """Names as `normalise_licence` gives them, versions of Creative Commons and GPL left out (our choice: what may be
+    passed on under its own terms; non-commercial and no-derivatives may not)."""
+    unknown: Literal["keep", "reject"] = "keep"
+    """What happens to a row that says nothing. Kept rows keep the empty licence for the release to
+    sort out (our choice)."""
+    datasets: dict[str, str] = Field(default_factory=dict)
+    """The licence of a whole dataset, for rows that say nothing."""
+
+
+def normalise_licence(text: str) -> str:
+    """Return one name for the ways of writing a licence; what is not known is returned as it is."""
+    words = re.sub(r"[\s_/]+", " ", text.strip().lower()).replace("license", "").replace("licence", "").strip()
+    if not words:
+        return ""
+    if re.match(r"cc0|public domain|cc zero", words):
+        return "CC0-1.0"
+    if found := re.match(
+        r"(?:cc|creative commons)[ -]*(by|attribution)?((?:[ -]+(?:nc|nd|sa|noncommercial|"
+        r"non-commercial|sharealike|share-alike|noderivatives|noderivs))*)",
+        words,
+    ):
+        parts = found[2].replace("noncommercial", "nc").replace("non-commercial", "nc")
+        parts = (
+            parts.replace("sharealike", "sa")
+            .replace("share-alike", "sa")
+            .replace("noderivatives", "nd")
+            .replace("noderivs", "nd")
+        )
+        return "-".join(["CC-BY", *(part.upper() for part in re.findall(r"nc|nd|sa", parts))])
+    for pattern, name in (
+        (r"apache", "Apache-2.0"), (r"(?:the )?mit\b", "MIT"), (r"bsd[ -]*2|simplified bsd", "BSD-2-Clause"),
+        (r"bsd", "BSD-3-Clause"), (r"odc[ -]*by", "ODC-BY"), (r"odbl|odc odbl", "ODbL"), (r"lgpl", "LGPL"),
+        (r"a?gpl|gnu", "GPL"), (r"isc\b", "ISC"), (r"mpl", "MPL-2.0"), (r"unlicense", "Unlicense"), (r"pddl", "PDDL"),
+    ):  # fmt: skip
+        if re.match(pattern, words):
+            return name
+    return text.strip()
+
+
+def check_licence(candidate: Candidate, settings: LicenceSettings | None = None) -> tuple[str, str] | None:
+    """Return a reason code and what was seen, or None where the row passes."""
+    settings = settings or LicenceSettings()
+    found = normalise_licence(candidate.licence or settings.datasets.get(candidate.dataset, ""))
+    if not found:
+        return ("licence_unknown", "the source says nothing") if settings.unknown == "reject" else None
+    return None if found in settings.allowed else ("licence_refused", found)

@@ -1,0 +1,193 @@
+"""The ways in which public sets write tests down, read into one.
+
+| encoding | where |
+|---|---|
+| `{"inputs": [...], "outputs": [...], "fn_name": ...}` | APPS, TACO, DeepCoder (taco), PRIME, verl |
+| `[{"type": "stdin_stdout" or "function_call", "fn_name", "input", "output"}]` | SYNTHETIC, DeepCoder |
+| `[{"testtype": "stdin" or "functional", "input", "output"}]` | LiveCodeBench, DeepCoder (lcbv5, codeforces) |
+| `["assert f(1) == 2"]`, `{"assert_case": [...]}` | MBPP, verl |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from microcoder.dataset.candidates import Candidate
+from microcoder.dataset.formats.assertions import read_assertions
+from microcoder.dataset.formats.calls import NotACall, check_call, read_signature, write_call
+from microcoder.dataset.formats.row import Malformed
+from microcoder.dataset.formats.text import shorten
+from microcoder.types import Checker, TestCase
+
+_CALLS = ("function_call", "functional", "call_based")
+_STREAMS = ("stdin_stdout", "stdin", "stdio", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """Tests as we write them, and what happened on the way."""
+
+    __test__ = False  # not a pytest class
+
+    tests: tuple[TestCase, ...] = ()
+    fn_name: str | None = None
+    checker: Checker = field(default_factory=Checker)
+    notes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a candidate takes from them."""
+        return {"tests": self.tests, "fn_name": self.fn_name, "checker": self.checker}
+
+
+def decode_tests(value: Any, *, fn_name: str = "", platform: str = "", code: str = "") -> Tests:
+    """Return the tests of a decoded field; none where it is empty.
+
+    Args:
+        value: a mapping or a list, in one of the encodings above.
+        fn_name: the function's name, where another field gives it.
+        platform: tells whether expected values come wrapped in a list of one.
+        code: starter code or solution: names the parameters, for assertions with named arguments.
+
+    Raises:
+        Malformed: the value is in none of these encodings, or contradicts itself.
+    """
+    if value is None or value in ("", [], {}):
+        return Tests()
+    if isinstance(value, Mapping):
+        for name in ("assert_case", "test_cases", "tests", "cases"):
+            if value.get(name):
+                return decode_tests(value[name], fn_name=_name(value, fn_name), platform=platform, code=code)
+        return _read_parallel(value, _name(value, fn_name), platform)
+    if isinstance(value, str):
+        return asserted_tests([value], fn_name=fn_name, code=code)
+    if not isinstance(value, list):
+        raise Malformed("bad_tests", f"tests are {type(value).__name__}, neither an object nor a list")
+    if all(isinstance(item, str) for item in value):
+        return asserted_tests(value, fn_name=fn_name, code=code)
+    return _read_list(value, fn_name, platform)
+
+
+def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "") -> Tests:
+    """Return tests given as two lists.
+
+    Raises:
+        Malformed: they are no lists of one length, or an item is of the wrong kind.
+    """
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        raise Malformed("bad_tests", f"inputs are {type(inputs).__name__}, outputs {type(outputs).__name__}, not lists")
+    if len(inputs) != len(outputs):
+        raise Malformed("bad_tests", f"{len(inputs)} inputs, but {len(outputs)} outputs")
+    if fn_name:
+        return _call_tests(inputs, outputs, fn_name, platform)
+    return Tests(tuple(TestCase(input=_stream(i), output=_stream(o)) for i, o in zip(inputs, outputs, strict=True)))
+
+
+def asserted_tests(sources: Sequence[str], *, fn_name: str, code: str = "", called: Sequence[str] = ()) -> Tests:
+    """Return the tests of assertions about one function.
+
+    Raises:
+        Malformed: no function is named, or none of the assertions is a call compared with a literal.
+    """
+    if not fn_name:
+        raise Malformed("tests_not_convertible", "assertions, but no function is named")
+    signature = read_signature(code, fn_name)
+    found = read_assertions("\n".join(sources), called=(fn_name, *called), signature=signature)
+    if not found.tests:
+        raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(found.dropped)) or "no assertion")
+    return Tests(found.tests, fn_name, found.checker, _note_dropped(found.dropped, len(found.tests)))
+
+
+def _note_dropped(dropped: Sequence[str], kept: int) -> tuple[tuple[str, str], ...]:
+    if not dropped:
+        return ()
+    return (("tests", f"{len(dropped)} of {len(dropped) + kept} left out: {'; '.join(dict.fromkeys(dropped))}"[:300]),)
+
+
+def _name(value: Mapping[str, Any], given: str) -> str:
+    for key in ("fn_name", "func_name", "entry_point"):
+        found = value.get(key)
+        if found is None or found == "":
+            continue
+        if not isinstance(found, str):
+            raise Malformed("bad_tests", f"{key} is {type(found).__name__}, not text")
+        return found
+    return given
+
+
+def _read_parallel(value: Mapping[str, Any], fn_name: str, platform: str) -> Tests:
+    names = [(i, o) for i, o in (("inputs", "outputs"), ("input", "output")) if i in value and o in value]
+    if not names:
+        raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}")
+    inputs, outputs = value[names[0][0]], value[names[0][1]]
+    return pair_tests(inputs, outputs, fn_name=fn_name, platform=platform)
+
+
+def _read_list(value: Sequence[Any], fn_name: str, platform: str) -> Tests:
+    inputs, outputs, kinds = [], [], set()
+    for number, test in enumerate(value, 1):
+        if not isinstance(test, Mapping):
+            raise Malformed("bad_tests", f"test {number} is {type(test).__name__}, not an object")
+        if "input" not in test or "output" not in test:
+            raise Malformed("bad_tests", f"test {number} has no input or no output")
+        kind = test.get("type") or test.get("testtype") or ""
+        if kind not in (*_CALLS, *_STREAMS):
+            raise Malformed("bad_tests", f"test {number} is of type {shorten(kind, 30)}")
+        metadata = test.get("metadata")
+        inner = _name(metadata, fn_name) if isinstance(metadata, Mapping) else fn_name
+        kinds.add(_name(test, inner) if kind in _CALLS or (not kind and _name(test, inner)) else "")
+        inputs.append(test["input"])
+        outputs.append(test["output"])
+        if kind in _CALLS and "" in kinds:
+            raise Malformed("bad_tests", "calls of a function that is not named, or tests of both styles")
+    if len(kinds) > 1:
+        raise Malformed("bad_tests", f"tests of several functions or both styles: {', '.join(sorted(kinds))}")
+    return pair_tests(inputs, outputs, fn_name=kinds.pop(), platform=platform)
+
+
+def _call_tests(inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, platform: str) -> Tests:
+    is_text = all(isinstance(item, str) for item in inputs) and all(isinstance(item, str) for item in outputs)
+    is_wrapped = not is_text and _are_wrapped(outputs, platform)
+    tests = []
+    try:
+        for given, expected in zip(inputs, outputs, strict=True):
+            if is_text:
+                tests.append(check_call(given, expected))
+            else:
+                arguments = given if isinstance(given, list) else [given]
+                tests.append(write_call(arguments, expected[0] if is_wrapped else expected))
+    except NotACall as error:
+        raise Malformed("tests_not_convertible", str(error)) from None
+    notes = (("tests", "expected values taken out of lists of one"),) if is_wrapped else ()
+    return Tests(tuple(tests), fn_name, notes=notes)
+
+
+def _are_wrapped(outputs: Sequence[Any], platform: str) -> bool:
+    """Codewars' values come in lists of one; elsewhere it shows where all of several do."""
+    if platform in ("leetcode", "hackerrank") or not all(isinstance(item, list) and len(item) == 1 for item in outputs):
+        return False
+    return platform == "codewars" or len(outputs) > 1
+
+
+def _stream(value: Any) -> str:
+    """A text, or lines."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "\n".join(value)
+    raise Malformed("bad_tests", f"an input or output is {type(value).__name__}, not text")
+
+
+def complete(build: Callable[[Tests], Candidate], decode: Callable[[], Tests]) -> Candidate:
+    """Return the candidate of tests that are assertions; where they are not convertible, it goes with the rejection.
+
+    Raises:
+        Malformed: from either.
+    """
+    try:
+        tests = decode()
+    except Malformed as error:
+        raise Malformed(error.reason, error.detail, build(Tests())) from None
+    return build(tests)

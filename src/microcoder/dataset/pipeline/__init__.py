@@ -1,0 +1,20 @@
+"""The pipeline's engine: shards, steps, resume. It knows nothing of what a step does."""
+
+from microcoder.dataset.pipeline.engine import Passage, Runner, count_missing, run_steps
+from microcoder.dataset.pipeline.parts import Part, read_part, write_part
+from microcoder.dataset.pipeline.steps import BarrierStep, InputShard, MapStep, Row, Step
+
+__all__ = [
+    "BarrierStep",
+    "InputShard",
+    "MapStep",
+    "Part",
+    "Passage",
+    "Row",
+    "Runner",
+    "Step",
+    "count_missing",
+    "read_part",
+    "run_steps",
+    "write_part",
+]

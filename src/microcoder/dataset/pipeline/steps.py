@@ -1,0 +1,131 @@
+"""What a pipeline is made of: numbered shards of input, and steps that take every row on or turn it away.
+
+A step says what decides its result: its settings, and the source of the modules that hold its code. From that and
+the key of its input comes the key of each result, so that a result is known again without looking inside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from microcoder.config import Config
+from microcoder.dataset.candidates import Candidate, Rejection, Stage
+
+Row = Candidate | Rejection
+"""What a row has become."""
+
+Work = Callable[[Sequence[Candidate]], Iterable[Row]]
+"""Takes a shard's candidates, gives one row for each, in order."""
+
+_KEY_CHARACTERS = 16
+_ALWAYS = ("microcoder.dataset.candidates", "microcoder.dataset.pipeline.parts", "microcoder.types")
+
+
+@dataclass(frozen=True, slots=True)
+class InputShard:
+    """A run of rows of one source, the same in every run."""
+
+    number: int
+    """Position among all shards, from 0."""
+    source: int
+    """Which source of the config."""
+    place: str
+    """What the source's reader needs to find the rows again."""
+    digest: str
+    """Of the content."""
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapStep:
+    """A step that looks at one shard at a time."""
+
+    name: str
+    stage: Stage
+    settings: Config
+    opens: str
+    """`module:function`; called with the settings once in each worker, gives a context manager around the work."""
+    code: tuple[str, ...]
+    """Modules and packages whose source decides the result."""
+    runs: Literal["on_every_core", "alone"] = "on_every_core"
+    """`alone`: one shard at a time, for work that spreads over the cores itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierStep:
+    """A step that must have seen every row before it decides on any."""
+
+    name: str
+    stage: Stage
+    settings: Config
+    opens: str
+    """`module:function`; called with the settings, gives a `Barrier`."""
+    code: tuple[str, ...]
+
+
+Step = MapStep | BarrierStep
+
+
+class Barrier:
+    """A decision over all rows; memory holds what `look` returns for each, never the rows themselves."""
+
+    def look(self, candidate: Candidate) -> Any:
+        """Return what has to be known of a row for the decision, and little of it."""
+        raise NotImplementedError
+
+    def decide(self, looks: Sequence[Any]) -> None:
+        """Decide, from all looks in the order of the rows."""
+        raise NotImplementedError
+
+    def needs(self, candidate: Candidate) -> Sequence[str]:
+        """Return the ids of other rows that `apply` wants to see beside this one."""
+        return ()
+
+    def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
+        """Return what a row becomes."""
+        raise NotImplementedError
+
+
+def load(name: str) -> Callable[..., Any]:
+    """Return what `module:function` names."""
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def open_work(step: MapStep) -> AbstractContextManager[Work]:
+    """Set a step up in this process."""
+    return load(step.opens)(step.settings)
+
+
+def step_key(step: Step) -> str:
+    """Return the digest of what decides a step's result besides its input."""
+    return digest(step.name, step.settings.model_dump_json(), *(source_digest(name) for name in (*_ALWAYS, *step.code)))
+
+
+def digest(*parts: str) -> str:
+    """Return a short digest of some texts, each told apart from the next."""
+    found = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        found.update(len(encoded).to_bytes(8, "big") + encoded)
+    return found.hexdigest()[:_KEY_CHARACTERS]
+
+
+@cache
+def source_digest(name: str) -> str:
+    """Digest a module, or a package with everything in it: files of data decide as much as code."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(name)
+    origin = Path(spec.origin)
+    files = [origin] if origin.name != "__init__.py" else sorted(origin.parent.rglob("*"))
+    wanted = [path for path in files if path.is_file() and path.suffix != ".pyc"]
+    return digest(*(part for path in wanted for part in (path.name, hashlib.sha256(path.read_bytes()).hexdigest())))

@@ -1,0 +1,167 @@
+"""Is everything there to solve and to judge the problem? What is found becomes flags of the candidate."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from microcoder.dataset.candidates import Candidate
+from microcoder.dataset.process.sections import Sections, split
+
+_IMAGE = re.compile(r"!\[[^\]\n]*\]\([^)\n]+\)|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE)
+_IMAGE_WORDS = re.compile(
+    r"\b(?:as shown|shown|see|given|illustrated|depicted|drawn) (?:in|on|by) (?:the )?(?:following |above |below )?"
+    r"(?:figure|picture|image|diagram|drawing|illustration)|\b(?:figure|picture|image|diagram) (?:below|above)\b"
+    r"|(?:如|见)(?:下|上)?图|(?:下|上)图(?:所示)?|图片中给出|\b(?:i|se|på) (?:figur|bild)(?:en)?\b|\bна рисунке\b",
+    re.IGNORECASE,
+)
+_INTERACTIVE = re.compile(
+    r"\bthis is an? (?:interactive|reactive) (?:problem|task)|\binteractive (?:problem|task)s?\b|"
+    r"\bflush (?:the )?(?:output|stdout)"
+    r"|\bfflush\b|\bsys\.stdout\.flush|\bcout\.flush|\byour program (?:will|should) interact|\bthe interactor\b"
+    r"|\binteraktiv(?:t)? (?:problem|uppgift)|交互题|интерактивная задача|"
+    r"\byou (?:can|may) (?:ask|make) (?:at most|up to|no more than) [\w$^{}\\ ]{1,20} quer(?:y|ies) to "
+    r"the (?:judge|jury)",
+    re.IGNORECASE,
+)
+_FILE_IO = re.compile(
+    r"\b(?:input|read)\b[^.\n]{0,40}\bfrom (?:the )?(?:a )?file\b|\b(?:output|write|"
+    r"print)\b[^.\n]{0,40}\b(?:to|into) (?:the )?(?:a )?file\b"
+    r"|\b(?:input|output) file:? ?[`\"']?\w+\.(?:in|out|txt|dat)\b|\binput\.txt\b|\boutput\.txt\b|"
+    r"\bfile (?:input|output)\b"
+    r"|\b\w+\.(?:in|inp) ?(?:and|/|,) ?\w+\.(?:out|ans)\b|输入文件|输出文件",
+    re.IGNORECASE,
+)  # fmt: skip
+_MANY_ANSWERS = re.compile(
+    r"\b(?:if|when|should|in case) there (?:are|is|exist|be) (?:multiple|several|many|more than one)[^.\n]{0,60}"
+    r"\b(?:any|either|one of them|whichever)\b"
+    r"|\b(?:print|output|return|find|report|choose|write) any (?:of (?:them|the)|one|valid|such|"
+    r"solution|answer|possible|correct)"
+    r"|\bany (?:valid |correct |possible |such |of the )?(?:answers?|solutions?|outputs?|orders?|"
+    r"sequences?)\b[^.\n]{0,40}(?:accepted|allowed|fine|valid|correct)"
+    r"|\b(?:multiple|several) (?:valid |correct |possible )?(?:answers|solutions)\b[^.\n]{0,60}(?:any|accepted)"
+    r"|\byou (?:may|can) (?:return|print|output) (?:the )?(?:answers?|them|it|results?|"
+    r"any)[^.\n]{0,30}(?:in any order|any)"
+    r"|如果(?:有|存在)多(?:个|种)[^。\n]{0,30}(?:任意|任何)|任意顺序|返回(?:其中)?任意|"
+    r"输出(?:其中)?任意|任意一(?:个|种)[^。\n]{0,8}(?:答案|解|方案|即可)"
+    r"|\bom det finns flera[^.\n]{0,60}(?:valfri|vilken som helst|någon)|если (?:существует|есть) "
+    r"несколько[^.\n]{0,60}люб",
+    re.IGNORECASE,
+)
+_ANY_ORDER = re.compile(r"\bin any order\b|任意顺序|按任意顺序", re.IGNORECASE)
+_BOUND = re.compile(
+    r"(?P<low>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:[ ]*[*x][ ]*\d+)?(?:\^[ ]*\(?\d+\)?)?)\s*<=?\s*"
+    r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
+    r"(?P<high>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:[ ]*[*x][ ]*\d+)?(?:\^[ ]*\(?\d+\)?)?|[^\W\d]\w*)"
+)
+
+
+_FEW_WORDS = 25
+
+
+class Bound(NamedTuple):
+    """A stated range of one name, by its two numbers as they are written: `< 1000` is kept as 1000."""
+
+    name: str
+    low: float
+    high: float
+
+
+def parse_bounds(text: str) -> tuple[Bound, ...]:
+    """Return the ranges that a statement states, such as `1 <= n <= 10^5`; a bound by another name is left out.
+
+    In a chain such as `1 <= k <= n <= 100` each name has the chain's ends.
+    """
+    plain = _plain_formulae(text)
+    bounds: dict[str, Bound] = {}
+    for found in _BOUND.finditer(plain):
+        low, high = _number(found["low"]), _number(found["high"])
+        if low is None or high is None or low > high:
+            continue
+        for name in re.split(r"\s*(?:[,;]|<=?|==)\s*|\s+and\s+", found["names"]):
+            name = name.strip("` $|")
+            if name and len(name) <= 40:
+                bounds.setdefault(name, Bound(name, low, high))
+    return tuple(bounds.values())
+
+
+def _plain_formulae(text: str) -> str:
+    text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
+    text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)
+    text = re.sub(r"\\[,;!: ]|\{,\}|\\text\w*|\\mathrm", "", text)
+    text = re.sub(r"[ \t]*\^[ \t]*", "^", text)
+    text = re.sub(r"\^\{(-?\d+)\}", r"^\1", text).replace("{", "").replace("}", "")
+    return text.replace("$", "").replace("`", "").replace("**", "^").replace("<=<=", "<=").replace("\\lt", "<")
+
+
+def _number(text: str) -> float | None:
+    text = re.sub(r"[ ,_](?=\d{3}\b)", "", text.strip(" .,")).replace(" ", "")
+    found = re.fullmatch(r"(-?\d{1,30}(?:\.\d+)?)(?:[*x](\d{1,30}))?(?:\^\(?(\d+)\)?)?", text)
+    if not found:
+        return None
+    factor, power = found[2], found[3]
+    if factor and not power and re.fullmatch(r"10[1-9]\d?", factor):
+        # 2 * 10^5 that lost its superscript on the way.
+        factor, power = "10", factor[2:]
+    base, exponent = float(found[1]), int(power or 1)
+    if exponent > 30:
+        return None
+    if factor:
+        return base * float(factor) ** exponent
+    # -10^9 is minus ten to the nine.
+    return (-1 if base < 0 else 1) * abs(base) ** exponent
+
+
+def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
+    """Return the statement's examples as pairs of input and output, values only."""
+    return tuple((_values(one.input), _values(one.output)) for one in sections.examples if one.input and one.output)
+
+
+def _values(text: str) -> str:
+    text = re.sub(r"\b[^\W\d]\w*\s*=(?!=)\s*", " ", text)
+    return " ".join(re.findall(r"[^\s,\[\]{}()\"'`]+", text)).lower()
+
+
+def find_flags(candidate: Candidate) -> tuple[str, ...]:
+    """Return what stands in the way, and what is worth knowing, sorted.
+
+    `needs_image`, `interactive`, `file_io`, `many_answers` (several answers are right and nothing but a comparison
+    decides), `samples_missing` (an example of the statement is not among the tests), `samples_differ` (a test has an
+    example's input and another output), `no_constraints` (no range could be read).
+    """
+    text = candidate.statement
+    sections = split(text)
+    told = "\n".join(
+        [sections.statement, sections.input, sections.output, sections.note, *map("\n".join, sections.other)]
+    )
+    flags = set(candidate.flags)
+    # Most pictures decorate; one is needed where the text points to it, or there is little text beside it.
+    if _IMAGE.search(text) and (_IMAGE_WORDS.search(text) or len(sections.statement.split()) < _FEW_WORDS):
+        flags.add("needs_image")
+    if _INTERACTIVE.search(told):
+        flags.add("interactive")
+    if not candidate.fn_name and _FILE_IO.search(told):
+        flags.add("file_io")
+    if candidate.checker.type in ("default", "exact", "tokens", "float") and _MANY_ANSWERS.search(told):
+        flags.add("many_answers")
+    if not parse_bounds(text):
+        flags.add("no_constraints")
+    return tuple(sorted(flags | _compare_samples(candidate, sections)))
+
+
+def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
+    outputs: dict[str, set[str]] = {}
+    for test in candidate.tests:
+        outputs.setdefault(_values(test.input), set()).add(_values(test.output))
+    flags = set()
+    for given, printed in samples_of(sections):
+        if given not in outputs:
+            flags.add("samples_missing")
+        elif printed not in outputs[given]:
+            flags.add("samples_differ")
+    return flags if candidate.tests else set()
+
+
+def allows_any_order(text: str) -> bool:
+    """Tell whether a statement lets the parts of the answer come in any order."""
+    return _ANY_ORDER.search(text) is not None

@@ -1,0 +1,36 @@
+"""Parts of a statement that are no prose: code, formulae. Changes to prose leave them alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+FENCE = r"(?P<fence>^(?P<ticks>`{3,}|~{3,})[^\n]*\n(?:.*?\n)??(?P=ticks)[ \t]*$)"
+INLINE_CODE = r"(?P<code>(?<!`)(?P<quotes>`{1,2})(?!`)[^\n]+?(?<!`)(?P=quotes)(?!`))"
+MATH = r"(?P<math>\$\$.+?\$\$|(?<![\\$])\$(?=\S)[^$\n]{1,300}?(?<=\S)\$(?!\d))"
+CODE = re.compile(f"{FENCE}|{INLINE_CODE}", re.DOTALL | re.MULTILINE)
+CODE_OR_MATH = re.compile(f"{FENCE}|{INLINE_CODE}|{MATH}", re.DOTALL | re.MULTILINE)
+
+
+def parts(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the text in order as pieces and whether each matched the pattern."""
+    end = 0
+    for match in pattern.finditer(text):
+        if match.start() > end:
+            yield text[end : match.start()], False
+        yield match[0], True
+        end = match.end()
+    if end < len(text):
+        yield text[end:], False
+
+
+def outside(text: str, change: Callable[[str], str], *, pattern: re.Pattern[str] = CODE) -> str:
+    """Apply a change to everything that the pattern does not match."""
+    return "".join(piece if matched else change(piece) for piece, matched in parts(text, pattern))
+
+
+def prose(text: str) -> str:
+    """Return the statement without code, formulae and web addresses: what a reader would call language."""
+    words = outside(text, lambda piece: piece, pattern=CODE_OR_MATH)
+    kept = "".join(" " if matched else piece for piece, matched in parts(words, CODE_OR_MATH))
+    return re.sub(r"https?://\S+|!?\[[^\]\n]*\]\([^)\n]*\)", " ", kept)

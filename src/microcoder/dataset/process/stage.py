@@ -1,0 +1,120 @@
+"""The process stage: one candidate in, a clean one in English out, or a rejection. No I/O but the model's."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from microcoder.config import Config
+from microcoder.dataset.candidates import Candidate, Rejection
+from microcoder.dataset.endpoint import Endpoint
+from microcoder.dataset.process.cleaning import clean
+from microcoder.dataset.process.completeness import find_flags
+from microcoder.dataset.process.instructions import find_starter_code, strip_instruction
+from microcoder.dataset.process.languages import LanguageSettings, identify
+from microcoder.dataset.process.sections import normalise
+from microcoder.dataset.process.testcases import normalise_tests
+from microcoder.dataset.process.translation import TranslationSettings, translate
+from microcoder.dataset.rejections import reject
+from microcoder.prompts import format_instruction
+
+
+class ProcessSettings(Config):
+    """What the process stage does."""
+
+    language: LanguageSettings = LanguageSettings()
+    translation: TranslationSettings = TranslationSettings()
+    instruction: Literal["leave_out", "append"] = "leave_out"
+    """Whether the stored statement ends with a format instruction. Training's prompts add their own, so by default
+    it is left out; `append` is for other trainers (our choice)."""
+    max_conflicting_tests: int = Field(default=0, ge=0)
+    """Tests that contradict another before a row is turned away; with a checker program any number (our choice)."""
+
+
+def process(
+    candidate: Candidate, settings: ProcessSettings | None = None, endpoint: Endpoint | None = None
+) -> Candidate | Rejection:
+    """Clean, lay out, identify, translate, and look for what is missing.
+
+    Args:
+        candidate: as its adapter read it; its `statement_found` is never changed.
+        settings: what to do.
+        endpoint: the model to translate with; made from the settings where it is not given.
+    """
+    settings = settings or ProcessSettings()
+    candidate = _clean(candidate)
+    if not candidate.statement.strip():
+        return reject(candidate, "process", "no_statement", "empty after cleaning")
+    tests = _normalise_tests(candidate, settings)
+    if isinstance(tests, Rejection):
+        return tests
+    candidate = _find_signature(tests)
+    candidate = _identify(candidate, settings.language)
+    if candidate.natural_language != "en":
+        translated = _translate(candidate, settings, endpoint)
+        if isinstance(translated, Rejection):
+            return translated
+        candidate = translated
+    if candidate.fn_name and not candidate.starter_code:
+        return reject(candidate, "process", "no_signature", candidate.fn_name)
+    candidate = candidate.change("process", "find_flags/1", flags=find_flags(candidate))
+    if settings.instruction == "append":
+        instruction = format_instruction(
+            candidate.programming_language, fn_name=candidate.fn_name, starter_code=candidate.starter_code
+        )
+        asked = f"{candidate.statement.rstrip()}\n\n{instruction}\n"
+        candidate = candidate.change("process", "append_instruction/1", statement=asked)
+    return candidate
+
+
+def _clean(candidate: Candidate) -> Candidate:
+    cleaned = clean(candidate.statement_found)
+    asked = strip_instruction(cleaned.text, candidate.starter_code)
+    laid_out = normalise(asked)
+    if laid_out != candidate.statement:
+        candidate = candidate.change("process", "clean/1", ", ".join(cleaned.steps), statement=cleaned.text)
+        candidate = candidate.change("process", "strip_instruction/1", "the source's own prompt", statement=asked)
+    title = " ".join(clean(candidate.title).text.split())
+    return candidate.change("process", "arrange_sections/1", statement=laid_out, title=title)
+
+
+def _identify(candidate: Candidate, settings: LanguageSettings) -> Candidate:
+    found = identify(candidate.statement, settings)
+    detail = f"probability {found.probability:.2f}"
+    if candidate.natural_language and candidate.natural_language != found.code:
+        detail += f"; the source says {candidate.natural_language}"
+        if found.probability < 0.9:
+            return candidate
+    return candidate.change("process", "identify_language/1", detail, natural_language=found.code)
+
+
+def _translate(candidate: Candidate, settings: ProcessSettings, endpoint: Endpoint | None) -> Candidate | Rejection:
+    if endpoint is None and settings.translation.endpoint is not None:
+        endpoint = Endpoint(settings.translation.endpoint)
+    if endpoint is None:
+        return reject(candidate, "process", "not_english", candidate.natural_language)
+    return translate(candidate, endpoint, attempts=settings.translation.attempts, languages=settings.language)
+
+
+def _normalise_tests(candidate: Candidate, settings: ProcessSettings) -> Candidate | Rejection:
+    found = normalise_tests(candidate.tests, candidate.groups, is_function=candidate.fn_name is not None)
+    detail = ", ".join(
+        f"{num} {what}"
+        for num, what in (
+            (found.num_repeated, "repeated"),
+            (found.num_broken, "broken"),
+            (found.num_conflicting, "conflicting"),
+        )
+        if num
+    )
+    if candidate.tests and not found.tests:
+        return reject(candidate, "process", "broken_tests", detail)
+    if found.num_conflicting > settings.max_conflicting_tests and candidate.checker.type != "program":
+        return reject(candidate, "process", "conflicting_tests", detail)
+    return candidate.change("process", "normalise_tests/1", detail, tests=found.tests, groups=found.groups)
+
+
+def _find_signature(candidate: Candidate) -> Candidate:
+    starter = find_starter_code(candidate)
+    return candidate.change("process", "find_signature/1", "from an accepted solution", starter_code=starter)

@@ -1,0 +1,52 @@
+"""Why a row was turned away in the process and filter stages: one word a reason, the same everywhere."""
+
+from __future__ import annotations
+
+from microcoder.dataset.candidates import Candidate, Rejection, Stage
+
+REASONS: dict[str, str] = {
+    "no_statement": "nothing is asked, or the page said that there was nothing",
+    "not_english": "the statement is in another language and no endpoint translates",
+    "translation_failed": "no reply of the model kept placeholders, numbers and examples",
+    "broken_tests": "no test could be read",
+    "conflicting_tests": "more tests than allowed give one input two outputs, and nothing but a comparison decides",
+    "no_signature": "a function is asked for whose parameters are nowhere said",
+    "told_elsewhere": "the statement is behind a link or in a PDF",
+    "too_short": "too few words to say a problem",
+    "too_long": "a page rather than a problem",
+    "not_text": "hardly a letter in the prose",
+    "repetitive": "the same long lines over and over",
+    "markup_left": "HTML that cleaning could not read",
+    "not_a_program": "a database, a shell or a quiz is asked for",
+    "cut_off": "the text ends in the middle of a sentence",
+    "needs_image": "it cannot be understood without its picture",
+    "interactive": "the program talks with a judge",
+    "file_io": "the program reads or writes files",
+    "many_answers": "several answers are right and no checker decides",
+    "no_tests": "nothing to judge an answer by",
+    "not_relevant": "a model found it unclear, or no programming problem",
+    "licence_refused": "its licence is not on the list",
+    "licence_unknown": "the source names no licence",
+    "no_date": "a window is set and the row has no date",
+    "too_old": "published before the window",
+    "too_new": "published after the window",
+    "before_cutoff": "published before the model's cutoff",
+    "contaminated": "it is a problem of a benchmark",
+    "duplicate_of": "another record of the same problem is kept",
+}
+"""Reason code to its meaning; docs/dataset.md shows the same table."""
+
+
+def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") -> Rejection:
+    """Return the rejection of a candidate, which it keeps whole."""
+    if reason not in REASONS:
+        raise KeyError(f"{reason!r} is no reason code; add it to REASONS")
+    return Rejection(
+        id=candidate.id,
+        dataset=candidate.dataset,
+        source_row=candidate.source_row,
+        stage=stage,
+        reason=reason,
+        detail=detail,
+        candidate=candidate,
+    )

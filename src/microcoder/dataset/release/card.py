@@ -1,0 +1,61 @@
+"""The dataset card: the funnel, what is inside, what was turned away and why, and how well the verifier did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from microcoder.dataset.pipeline.engine import Passage
+from microcoder.dataset.release.plots import draw_bars
+from microcoder.dataset.release.tally import Tally
+from microcoder.runs import write_json, write_text
+
+_MAX_LINES = 25
+_TEMPLATE = Path(__file__).with_name("card.md.j2")
+
+
+def write_card(
+    folder: Path,
+    *,
+    name: str,
+    tally: Tally,
+    passages: Sequence[Passage],
+    figures: Mapping[str, Any],
+    config: Mapping[str, Any],
+) -> None:
+    """Write README.md, its plots, and funnel.json.
+
+    Args:
+        folder: the corpus.
+        name: what it is called.
+        tally: what was counted.
+        passages: rows in and out of every step.
+        figures: measured figures of steps, by step: decontamination, verification, difficulty.
+        config: what it was built from.
+    """
+    for kind in ("difficulty", "year", "licence"):
+        counted = sorted(tally.counts[kind].items())
+        write_text(folder / "plots" / f"{kind}.svg", draw_bars(counted[:_MAX_LINES], title=kind))
+    funnel = [
+        {"step": p.step, "stage": p.stage, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected}
+        for p in passages
+    ]
+    reasons = [
+        {"stage": stage, "reason": reason, "rows": count} for (stage, reason), count in sorted(tally.reasons.items())
+    ]
+    write_json(folder / "funnel.json", {"steps": funnel, "reasons": reasons, "figures": figures})
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    text = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        name=name,
+        tally=tally,
+        funnel=funnel,
+        reasons=reasons,
+        counts={kind: counter.most_common(_MAX_LINES) for kind, counter in tally.counts.items()},
+        figures={step: json.dumps(value, indent=2, ensure_ascii=False) for step, value in figures.items()},
+        config=json.dumps(config, indent=2, ensure_ascii=False),
+    )
+    write_text(folder / "README.md", text)

@@ -1,0 +1,94 @@
+"""A finished corpus in the form of a trainer: verl's Parquet, TRL's JSON lines, plain problem lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from microcoder.dataset.problems import write_problems
+from microcoder.errors import DataError
+from microcoder.prompts import build_prompt
+from microcoder.runs import write_text
+from microcoder.types import Problem
+
+_VERL = pa.schema(
+    [
+        ("data_source", pa.string()),
+        ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
+        ("ability", pa.string()),
+        # A string on purpose: mixed nested types break the merging of Parquet schemas.
+        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
+        ("extra_info", pa.struct([("index", pa.int64()), ("id", pa.string()), ("problem", pa.string())])),
+    ]
+)
+
+
+def to_verl(problems: Sequence[Problem], path: Path) -> None:
+    """Write verl's RL Parquet; `ground_truth` is the JSON that prime_code and sandbox_fusion read."""
+    rows = []
+    for index, problem in enumerate(problems):
+        tests: dict[str, Any] = {
+            "inputs": [test.input for test in problem.tests],
+            "outputs": [test.output for test in problem.tests],
+        }
+        if problem.fn_name is not None:
+            tests["fn_name"] = problem.fn_name
+        rows.append(
+            {
+                "data_source": "microcoder",
+                "prompt": [{"role": "user", "content": build_prompt(problem, style="instruct").text}],
+                "ability": "code",
+                "reward_model": {"style": "rule", "ground_truth": json.dumps(tests)},
+                "extra_info": {
+                    "index": index,
+                    "id": problem.id,
+                    "problem": problem.model_dump_json(exclude_defaults=True),
+                },
+            }
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    pq.write_table(pa.Table.from_pylist(rows, schema=_VERL), partial, compression="zstd")
+    partial.replace(path)
+
+
+def to_trl(problems: Sequence[Problem], path: Path) -> None:
+    """Write TRL's JSON lines: a chat prompt, and the whole problem as JSON for a reward function."""
+    lines = [
+        json.dumps(
+            {
+                "prompt": [{"role": "user", "content": build_prompt(problem, style="instruct").text}],
+                "problem": problem.model_dump_json(exclude_defaults=True),
+            },
+            ensure_ascii=False,
+        )
+        for problem in problems
+    ]
+    write_text(path, "".join(line + "\n" for line in lines))
+
+
+def to_jsonl(problems: Sequence[Problem], path: Path) -> None:
+    """Write our own problem lines."""
+    write_problems(path, problems)
+
+
+EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = MappingProxyType(
+    {"verl": to_verl, "trl": to_trl, "jsonl": to_jsonl}
+)
+
+
+def export(problems: Sequence[Problem], path: Path, *, form: str) -> None:
+    """Write problems in a trainer's form.
+
+    Raises:
+        DataError: the form is unknown.
+    """
+    if form not in EXPORTS:
+        raise DataError(f"form = {form!r}; use one of {', '.join(EXPORTS)}")
+    EXPORTS[form](problems, path)

@@ -1,0 +1,147 @@
+"""The corpus as Parquet: problems, rejected rows, lineage; the same rows give the same bytes.
+
+problems-00000.parquet   one problem a row; `problem` is the record that training reads
+rejected-00000.parquet   one row that was turned away, with its stage, reason and what it was
+lineage-00000.parquet    one change to one field of a kept problem
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from microcoder.dataset.candidates import Candidate, Rejection
+from microcoder.dataset.release.tally import Tally
+from microcoder.errors import DataError
+from microcoder.types import Problem
+
+MARKER = "manifest.json"
+"""Written last: a folder without it holds no whole corpus."""
+_ROWS_PER_FILE = 2000
+T = TypeVar("T")
+
+_TEXT, _TEXTS, _REAL = pa.string(), pa.list_(pa.string()), pa.float64()
+_PROBLEMS = pa.schema(
+    [
+        *((name, _TEXT) for name in ("id", "dataset", "source_row", "url", "licence", "date", "platform", "title")),
+        ("tags", _TEXTS),
+        ("platform_difficulty", _TEXT),
+        ("difficulty", _REAL),
+        ("pass_rate", _REAL),
+        ("pass_rate_low", _REAL),
+        ("pass_rate_high", _REAL),
+        ("pass_rate_measured_on", _TEXT),
+        ("natural_language", _TEXT),
+        ("programming_language", _TEXT),
+        ("statement", _TEXT),
+        ("statement_found", _TEXT),
+        ("fn_name", _TEXT),
+        ("starter_code", _TEXT),
+        ("num_tests", pa.int64()),
+        ("time_limit_seconds", _REAL),
+        ("memory_limit_mib", pa.int64()),
+        ("checker", _TEXT),
+        ("groups", _TEXTS),
+        ("merged", _TEXTS),
+        ("solutions", _TEXT),
+        ("problem", _TEXT),
+    ]
+)
+_REJECTED = pa.schema(
+    [(name, _TEXT) for name in ("id", "dataset", "source_row", "stage", "reason", "detail", "raw", "candidate")]
+)
+_LINEAGE = pa.schema([(name, _TEXT) for name in ("id", "stage", "step", "field", "detail")])
+
+
+def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
+    """Write the three tables, rows taken one file's worth at a time, and return what was counted on the way."""
+    tally = Tally()
+    for old in [
+        *folder.glob("problems-*.parquet"),
+        *folder.glob("rejected-*.parquet"),
+        *folder.glob("lineage-*.parquet"),
+    ]:
+        old.unlink()
+    for number, batch in enumerate(_batches(kept)):
+        problems = [problem_row(candidate) for candidate in batch]
+        for row in problems:
+            tally.count_problem(row)
+        _write(folder / f"problems-{number:05d}.parquet", _PROBLEMS, problems)
+        lines = [{"id": c.id, **line.model_dump()} for c in batch for line in c.lineage]
+        _write(folder / f"lineage-{number:05d}.parquet", _LINEAGE, lines)
+    for number, batch in enumerate(_batches(rejected)):
+        rows = [rejected_row(row) for row in batch]
+        for row in rows:
+            tally.count_rejection(row)
+        _write(folder / f"rejected-{number:05d}.parquet", _REJECTED, rows)
+    return tally
+
+
+def problem_row(candidate: Candidate) -> dict[str, Any]:
+    """Return a kept problem as the plain row of the table."""
+    problem = candidate.to_problem()
+    difficulty = candidate.difficulty
+    row = {name: getattr(candidate, name) for name in _PROBLEMS.names if hasattr(candidate, name)}
+    return {
+        **row,
+        "difficulty": difficulty.predicted,
+        "pass_rate": difficulty.pass_rate,
+        "pass_rate_low": difficulty.pass_rate_low,
+        "pass_rate_high": difficulty.pass_rate_high,
+        "pass_rate_measured_on": difficulty.measured_on,
+        "num_tests": len(candidate.tests),
+        "time_limit_seconds": problem.time_limit_seconds,
+        "memory_limit_mib": problem.memory_limit_mib,
+        "checker": candidate.checker.model_dump_json(exclude_defaults=True),
+        "tags": list(candidate.tags),
+        "groups": list(candidate.groups),
+        "merged": list(candidate.merged),
+        "solutions": "[" + ",".join(s.model_dump_json(exclude_defaults=True) for s in candidate.solutions) + "]",
+        "problem": problem.model_dump_json(exclude_defaults=True),
+    }
+
+
+def rejected_row(row: Rejection) -> dict[str, Any]:
+    """Return a rejected row as the plain row of the table."""
+    text = row.candidate.model_dump_json(exclude_defaults=True) if row.candidate is not None else None
+    return {**{name: getattr(row, name) for name in _REJECTED.names}, "candidate": text}
+
+
+def read_released(folder: Path) -> list[Problem]:
+    """Return the problems of a finished corpus, in order.
+
+    Raises:
+        DataError: the folder holds none, or a file is damaged.
+    """
+    files = sorted(folder.glob("problems-*.parquet"))
+    if not (folder / MARKER).exists():
+        raise DataError(
+            f"{folder} holds no finished corpus (no {MARKER}); pass a folder that `microcoder data build` finished"
+        )
+    problems = []
+    for path in files:
+        try:
+            for text in pq.read_table(path, columns=["problem"])["problem"].to_pylist():
+                problems.append(Problem.model_validate_json(text))
+        except (OSError, pa.ArrowException, ValidationError) as error:
+            raise DataError(f"{path} is damaged ({type(error).__name__}); build the corpus again") from None
+    return problems
+
+
+def _write(path: Path, schema: pa.Schema, rows: Sequence[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), partial, compression="zstd")
+    partial.replace(path)
+
+
+def _batches(rows: Iterable[T]) -> Iterator[list[T]]:
+    iterator = iter(rows)
+    while batch := list(islice(iterator, _ROWS_PER_FILE)):
+        yield batch

@@ -1,0 +1,193 @@
+"""Sources: a file, a folder or a `hf://` name as numbered raw rows, in a fixed order, in shards of a fixed size.
+
+    open_source -> list_shards -> read_shard -> RawRow, RawRow, ...
+
+A shard is opened again without reading what stands before it: a byte offset in JSON lines, a row group in parquet, a
+list of folders. Only in a compressed file everything before it is unpacked again, so keep those small.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from microcoder.dataset import hub, rowfiles
+from microcoder.dataset.formats import FORMATS, Folders, Format
+from microcoder.dataset.rowfiles import Part, RawRow
+from microcoder.errors import DataError
+
+MAX_FOLDER_BYTES = 1 << 30
+"""A folder that holds more than this is turned away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place that rows of one format come from."""
+
+    path: Path
+    format: Format
+    name: str
+    """Begins the ids of its rows; each source of a pipeline needs its own."""
+    files: tuple[str, ...] = ()
+    """The files that are meant, where the folder may hold others."""
+    revision: str = ""
+    """The commit on the Hugging Face Hub."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Some successive rows of a source."""
+
+    index: int
+    parts: tuple[Part, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """How many raw rows it has."""
+        return sum(part.num_rows for part in self.parts)
+
+
+def open_source(path: str | Path, format_name: str, *, name: str = "") -> Source:
+    """Find a source.
+
+    Args:
+        path: a file, a folder, or `hf://datasets/owner/name[@revision]/config/split`.
+        format_name: a key of `FORMATS`.
+        name: begins the ids of its rows; the format's name where none is given.
+
+    Raises:
+        DataError: there is no such format, the path does not exist, or it holds nothing of that format.
+    """
+    if format_name not in FORMATS:
+        raise DataError(f"format {format_name!r} is unknown; use one of {', '.join(sorted(FORMATS))}")
+    if "/" in name:
+        raise DataError(f"source name {name!r} has a slash; use letters, digits, - and _")
+    if str(path).startswith(hub.SCHEME):
+        found = hub.download(str(path))
+        return Source(found.folder, FORMATS[format_name], name or format_name, found.files, found.revision)
+    source = Source(Path(path), FORMATS[format_name], name or format_name)
+    if not source.path.exists():
+        raise DataError(f"source {path} does not exist; check the path")
+    if not _list_places(source):
+        expected = source.format.folders.markers if source.format.folders else rowfiles.SUFFIXES
+        raise DataError(f"source {path} holds nothing of format {format_name}; it needs {', '.join(expected)}")
+    return source
+
+
+def list_shards(source: Source, rows_per_shard: int) -> list[Shard]:
+    """Return the shards of a source: every raw row is in exactly one, and the same one in every run.
+
+    A shard has at most that many rows; it has fewer where a file ends.
+
+    Raises:
+        DataError: the number is not positive, or the source is gone or not to be read.
+    """
+    if rows_per_shard < 1:
+        raise DataError(f"rows_per_shard is {rows_per_shard}; it must be 1 or more")
+    if not source.path.exists():
+        raise DataError(f"source {source.path} does not exist; check the path")
+    shards: list[Shard] = []
+    parts: list[Part] = []
+    num_rows = 0
+    for part in _list_parts(source, rows_per_shard):
+        if num_rows + part.num_rows > rows_per_shard:
+            shards.append(Shard(len(shards), tuple(parts)))
+            parts, num_rows = [], 0
+        parts.append(part)
+        num_rows += part.num_rows
+    return [*shards, Shard(len(shards), tuple(parts))] if parts else shards
+
+
+def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
+    """Yield the raw rows of a shard; one that cannot be read says why."""
+    for part in shard.parts:
+        if source.format.folders is not None:
+            yield _read_folder(_root(source), part.file, source.format.folders)
+        else:
+            yield from rowfiles.read_part(_root(source), part)
+
+
+def list_files(source: Source, shard: Shard) -> list[Path]:
+    """Return the files that decide what a shard holds, in order."""
+    root, folders = _root(source), source.format.folders
+    if folders is None:
+        return sorted({root / part.file for part in shard.parts})
+    return [
+        root / part.file / name
+        for part in shard.parts
+        for name in sorted(_walk(root / part.file, partial(_is_taken, patterns=folders.takes)))
+    ]
+
+
+def _root(source: Source) -> Path:
+    return source.path if source.path.is_dir() else source.path.parent
+
+
+def _list_parts(source: Source, rows_per_shard: int) -> Iterator[Part]:
+    for place in _list_places(source):
+        if source.format.folders is not None:
+            yield Part(place, 0, 1)
+        else:
+            yield from rowfiles.list_parts(_root(source), place, rows_per_shard)
+
+
+def _list_places(source: Source) -> list[str]:
+    """Return what holds rows, relative to the root, in order: files, or folders."""
+    if source.files:
+        return list(source.files)
+    folders = source.format.folders
+    if folders is not None:
+        found = _walk(source.path, lambda path: path.rpartition("/")[2] in folders.markers)
+        return sorted({path.rpartition("/")[0] or "." for path in found})
+    if source.path.is_file():
+        return [source.path.name] if source.path.name.endswith(rowfiles.SUFFIXES) else []
+    return sorted(_walk(source.path, lambda path: path.endswith(rowfiles.SUFFIXES)))
+
+
+def _walk(folder: Path, takes: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the plain files below a folder by their path in it; links that lead out of it are left out."""
+    home = folder.resolve()
+    for parent, _, names in os.walk(folder, onerror=_refuse):
+        inside = Path(parent).relative_to(folder).as_posix()
+        for name in names:
+            path = name if inside == "." else f"{inside}/{name}"
+            if not takes(path):
+                continue
+            file = folder / path
+            if file.is_file() and (not file.is_symlink() or file.resolve().is_relative_to(home)):
+                yield path
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise DataError(f"{error.filename} cannot be read ({error.strerror}); give it leave, or move it away") from None
+
+
+def _read_folder(root: Path, place: str, folders: Folders) -> RawRow:
+    folder = root / place
+    files: dict[str, bytes] = {}
+    size = 0
+    try:
+        for name in sorted(_walk(folder, partial(_is_taken, patterns=folders.takes))):
+            size += (folder / name).stat().st_size
+            if size > MAX_FOLDER_BYTES:
+                return RawRow(place, None, b"", ("unreadable_file", f"more than {MAX_FOLDER_BYTES >> 20} MiB of files"))
+            files[name] = (folder / name).read_bytes()
+    except OSError as error:
+        return RawRow(place, None, b"", ("unreadable_file", f"{type(error).__name__}: {error.strerror}"))
+    return RawRow(place, {"name": folder.name, "files": files})
+
+
+def _is_taken(name: str, patterns: Iterable[str]) -> bool:
+    """`data/**` takes everything below `data`, other patterns what lies at one depth."""
+    for pattern in patterns:
+        if pattern.endswith("/**"):
+            if name.startswith(pattern.removesuffix("**")):
+                return True
+        elif name.count("/") == pattern.count("/") and fnmatch.fnmatchcase(name, pattern):
+            return True
+    return False

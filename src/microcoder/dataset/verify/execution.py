@@ -1,0 +1,221 @@
+"""Verify by execution: every program of a batch of candidates through the Judge, phase by phase.
+
+    accepted programs, generous limits, repeated -> limits -> again, under them -> trivial -> known-wrong programs
+
+Pass a judge with `cache_size=0` and the stop rule `first_limit`: with `first_failure` a known-wrong program shows only
+the first test that catches it, and the choice of tests knows less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from microcoder.dataset.candidates import Candidate, Rejection
+from microcoder.dataset.verify.evidence import Evidence, Trial, conclude, reject
+from microcoder.dataset.verify.limits import cost_of, derive_limits
+from microcoder.dataset.verify.outputs import compare_references
+from microcoder.dataset.verify.plans import Attempt, Plan, convert, plan, problem_for, turned_numbers
+from microcoder.dataset.verify.reproducible import LIMITS, at_reference_speed, stable_detail
+from microcoder.dataset.verify.settings import VerifySettings
+from microcoder.dataset.verify.store import VerdictStore, verdict_key
+from microcoder.evaluator import Judge
+from microcoder.types import Outcome, Problem, Program, Verdict
+
+_WORKED_SHARE = 0.05
+"""Of its wall time: a program that waits for input that never comes, or sleeps, works less."""
+_MOST_TRIES = 4
+
+
+class Executor:
+    """Runs programs, unless the store knows how they end."""
+
+    def __init__(self, judge: Judge, store: VerdictStore | None = None) -> None:
+        self.judge = judge
+        self._store = store
+
+    def run(self, pairs: Sequence[tuple[Program, Problem]]) -> list[Verdict]:
+        """Return one verdict per pair, in their order, with the times of the reference machine."""
+        keys = [verdict_key(program, problem, stop=self.judge.stop) for program, problem in pairs]
+        found = {number: verdict for number, key in enumerate(keys) if (verdict := self._find(key))}
+        left = [number for number in range(len(pairs)) if number not in found]
+        self._judge(pairs, keys, left, found)
+        for is_last in [False] * (_MOST_TRIES - 2) + [True]:
+            for number in [number for number in left if _was_disturbed(found[number])]:
+                self._judge(pairs, keys, [number], found, is_last=is_last)
+        return [found[number] for number in range(len(pairs))]
+
+    def _find(self, key: bytes) -> Verdict | None:
+        return None if self._store is None else self._store.find(key)
+
+    def _judge(
+        self,
+        pairs: Sequence[tuple[Program, Problem]],
+        keys: Sequence[bytes],
+        numbers: Sequence[int],
+        found: dict[int, Verdict],
+        *,
+        is_last: bool = False,
+    ) -> None:
+        """Judge some of the pairs; each verdict is kept as soon as it is known, unless it is to be asked for again."""
+
+        def keep(place: int, verdict: Verdict) -> None:
+            number = numbers[place]
+            found[number] = at_reference_speed(verdict, self.judge.time_scale)
+            if self._store is not None and (is_last or not _was_disturbed(verdict)):
+                self._store.keep(keys[number], found[number])
+
+        self.judge.judge([pairs[n][0] for n in numbers], [pairs[n][1] for n in numbers], on_verdict=keep)
+
+
+def verify(
+    candidates: Sequence[Candidate],
+    judge: Judge,
+    settings: VerifySettings | None = None,
+    *,
+    store: VerdictStore | None = None,
+) -> list[Candidate | Rejection]:
+    """Return each candidate with its chosen tests, limits and verified references, or why it is turned away.
+
+    Args:
+        candidates: from the process and filter stages.
+        judge: what runs the programs (see the head of this module).
+        settings: what a problem must show.
+        store: verdicts of an earlier run, and where this run's are kept.
+
+    Raises:
+        ConfigError: a Python 2 reference is to be converted and fissix is missing.
+        EvaluatorFault: the judge is closed.
+    """
+    settings = settings or VerifySettings()
+    found = gather(candidates, judge, settings, store=store)
+    return [conclude(item, settings) if isinstance(item, Evidence) else item for item in found]
+
+
+def gather(
+    candidates: Sequence[Candidate], judge: Judge, settings: VerifySettings, *, store: VerdictStore | None = None
+) -> list[Evidence | Rejection]:
+    """Return what execution showed of each candidate: what `conclude` and `measure_rates` work on."""
+    executor = Executor(judge, store)
+    found: list[Evidence | Rejection] = []
+    for start in range(0, len(candidates), settings.batch_problems):
+        made = [plan(candidate, settings) for candidate in candidates[start : start + settings.batch_problems]]
+        runnable = [item for item in made if isinstance(item, Plan)]
+        _run_accepted(executor, runnable)
+        for repeat in range(1, settings.runs - 1):
+            _run_again(executor, runnable, repeat)
+        sound = [item for item in runnable if item.passing()]
+        derive_limits(executor.run, sound, settings)
+        if settings.runs > 1:
+            _run_again(executor, sound, settings.runs - 1)
+        sound = [item for item in sound if item.passing()]
+        _run_trivial(executor, sound)
+        _run_others(executor, sound)
+        found += [_evidence(item, settings) if isinstance(item, Plan) else item for item in made]
+    return found
+
+
+def _run_accepted(executor: Executor, plans: Sequence[Plan]) -> None:
+    """Run accepted programs with generous limits; settle conversions, and what refused outputs mean."""
+    _run_all(executor, [(item, attempt) for item in plans for attempt in item.accepted])
+    for item in plans:
+        _settle_conversions(item)
+        for attempt in item.passing():
+            attempt.fastest_seconds = [test.cpu_seconds for test in attempt.verdicts[0].tests]
+    compare_references(executor.run, [item for item in plans if item.accepted])
+
+
+def _settle_conversions(item: Plan) -> None:
+    """Of every Python 2 program keep the version that passes; set aside those with none."""
+    kept: list[Attempt] = []
+    done: set[int] = set()
+    for attempt in item.accepted:
+        if attempt.is_converted:
+            if attempt.solution in done or not attempt.verdicts[0].is_accepted:
+                continue
+            done.add(attempt.solution)
+            convert(item, attempt)
+        kept.append(attempt)
+    item.accepted = kept
+
+
+def _was_disturbed(verdict: Verdict) -> bool:
+    """Whether the machine had a hand in a verdict: the sandbox failed, or a program that worked waited too long."""
+    if verdict.outcome is Outcome.SANDBOX_FAULT:
+        return "the checker" not in verdict.detail
+    late = [test for test in verdict.tests if test.verdict is Outcome.TIME_LIMIT]
+    return any(test.detail.startswith("wall") and test.cpu_seconds > _WORKED_SHARE * test.wall_seconds for test in late)
+
+
+def _run_again(executor: Executor, plans: Sequence[Plan], repeat: int) -> None:
+    """Run the accepted programs that passed so far once more, with the tests in another order."""
+    pairs = [(item, attempt) for item in plans for attempt in item.passing()]
+    orders = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in pairs]
+    problems = [
+        problem_for(item, attempt.program.language, tests=[item.candidate.tests[number] for number in order])
+        for (item, attempt), order in zip(pairs, orders, strict=True)
+    ]
+    verdicts = executor.run([(attempt.program, problem) for (_, attempt), problem in zip(pairs, problems, strict=True)])
+    for (_, attempt), verdict, order in zip(pairs, verdicts, orders, strict=True):
+        attempt.verdicts.append(verdict)
+        attempt.note_seconds(verdict, order)
+
+
+def _run_trivial(executor: Executor, plans: Sequence[Plan]) -> None:
+    """Run trivial programs on one test, and on all tests where they pass that one."""
+    pairs = [(item, attempt) for item in plans for attempt in item.trivial]
+    first = {id(item): [max(item.candidate.tests, key=lambda test: len(test.output))] for item in plans}
+    verdicts = executor.run(
+        [
+            (attempt.program, problem_for(item, "python", seconds=item.answer_seconds, tests=first[id(item)]))
+            for item, attempt in pairs
+        ]
+    )
+    for (_, attempt), verdict in zip(pairs, verdicts, strict=True):
+        attempt.verdicts.append(verdict)
+    again = [(item, attempt) for item, attempt in pairs if attempt.verdicts[0].is_accepted]
+    for _, attempt in again:
+        attempt.verdicts.clear()
+    _run_all(executor, again)
+
+
+def _run_others(executor: Executor, plans: Sequence[Plan]) -> None:
+    _run_all(executor, [(item, attempt) for item in plans for attempt in item.others])
+
+
+def _run_all(executor: Executor, pairs: Sequence[tuple[Plan, Attempt]]) -> None:
+    verdicts = executor.run([(a.program, problem_for(item, a.program.language)) for item, a in pairs])
+    for (_, attempt), verdict in zip(pairs, verdicts, strict=True):
+        attempt.verdicts.append(verdict)
+
+
+def _evidence(item: Plan, settings: VerifySettings) -> Evidence | Rejection:
+    if not item.accepted:
+        return reject(item.candidate, "python2_reference", "no converted reference passes all tests")
+    attempts = [*item.accepted, *(a for a in item.trivial + item.others if a.verdicts)]
+    num_tests = len(item.candidate.tests)
+    trials = tuple(_trial(attempt, num_tests, settings) for attempt in attempts)
+    return Evidence.model_validate({"candidate": item.candidate, "trials": trials, "outputs": item.outputs})
+
+
+def _trial(attempt: Attempt, num_tests: int, settings: VerifySettings) -> Trial:
+    failing = [verdict for verdict in attempt.verdicts if not verdict.is_accepted and verdict.is_scorable]
+    unscored = [verdict for verdict in attempt.verdicts if not verdict.is_scorable]
+    verdict = (failing or unscored or attempt.verdicts)[0]
+    first = attempt.verdicts[0]
+    never = (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
+    failed = tuple(number for number, test in enumerate(first.tests) if test.verdict not in never)
+    over_limit = tuple(number for number in failed if first.tests[number].verdict in LIMITS)
+    if first.outcome is Outcome.COMPILE_ERROR:
+        failed = tuple(range(num_tests))
+    is_reference = attempt.role == "accepted" and first.is_accepted
+    return Trial(
+        name=attempt.name,
+        role=attempt.role,
+        language=attempt.program.language,
+        outcome=verdict.outcome,
+        failed=failed if len(first.tests) <= num_tests else (),
+        over_limit=over_limit,
+        is_flaky=bool(failing) and first.is_accepted,
+        seconds=tuple(cost_of(seconds, settings) for seconds in attempt.fastest_seconds) if is_reference else (),
+        detail=stable_detail(verdict),
+    )

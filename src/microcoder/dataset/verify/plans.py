@@ -1,0 +1,178 @@
+"""Which programs of a candidate are run, decided before anything is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from microcoder.dataset.candidates import Candidate, Rejection, Solution
+from microcoder.dataset.verify.evidence import STEP, reject
+from microcoder.dataset.verify.programs import trivial_programs
+from microcoder.dataset.verify.python2 import convert_python2, is_python2
+from microcoder.dataset.verify.settings import Role, VerifySettings
+from microcoder.errors import DataError
+from microcoder.evaluator import check_problem
+from microcoder.evaluator.languages import find_language
+from microcoder.types import Problem, Program, TestCase, Verdict
+
+_ROLES: dict[str, Role] = {
+    "accepted": "accepted",
+    "wrong_answer": "wrong",
+    "runtime_error": "wrong",
+    "memory_limit": "slow",
+    "time_limit": "slow",
+    "partial": "partial",
+}
+_CANNOT_BE_JUDGED = ("interactive", "file_io")
+
+
+@dataclass
+class Attempt:
+    """One program to run, and what came of it."""
+
+    name: str
+    role: Role
+    program: Program
+    solution: int = -1
+    """Its place among the candidate's solutions."""
+    is_converted: bool = False
+    verdicts: list[Verdict] = field(default_factory=list)
+    fastest_seconds: list[float] = field(default_factory=list)
+    """Accepted programs that passed: CPU seconds per test, of the fastest run."""
+
+    def note_seconds(self, verdict: Verdict, numbers: Sequence[int]) -> None:
+        """Take the times of a run into account; `numbers` are those of its tests, in its order."""
+        for number, test in zip(numbers, verdict.tests, strict=False):
+            self.fastest_seconds[number] = min(self.fastest_seconds[number], test.cpu_seconds)
+
+
+@dataclass
+class Plan:
+    """A candidate and the programs to run."""
+
+    candidate: Candidate
+    accepted: list[Attempt]
+    others: list[Attempt]
+    trivial: list[Attempt]
+    limit_seconds: float
+    """What programs get per test: for accepted ones while no limit is derived, then the derived one."""
+    memory_mib: int
+    answer_seconds: float = 0.0
+    """The limit that the problem is published with."""
+    outputs: str = "unknown"
+
+    def passing(self) -> list[Attempt]:
+        """Return the accepted programs that passed every run so far."""
+        return [attempt for attempt in self.accepted if all(verdict.is_accepted for verdict in attempt.verdicts)]
+
+
+def plan(candidate: Candidate, settings: VerifySettings) -> Plan | Rejection:
+    """Return what to run, or why nothing can be."""
+    if not candidate.tests:
+        return reject(candidate, "no_tests")
+    standing = [flag for flag in candidate.flags if flag in _CANNOT_BE_JUDGED]
+    if standing:
+        return reject(candidate, "not_judgeable", ", ".join(standing))
+    attempts, num_python2 = _attempts(candidate, settings)
+    by_place: dict[int, list[Attempt]] = {}
+    for attempt in attempts:
+        by_place.setdefault(attempt.solution, []).append(attempt)
+    groups = sorted(by_place.values(), key=lambda group: group[0].program.language != candidate.programming_language)
+    accepted = [group for group in groups if group[0].role == "accepted"][: settings.max_accepted]
+    others = [group[0] for group in groups if group[0].role != "accepted"]
+    if not accepted:
+        if num_python2:
+            return reject(candidate, "python2_reference", f"{num_python2} references, none could be converted")
+        known = sorted({solution.language for solution in candidate.solutions if solution.known == "accepted"})
+        return reject(candidate, "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
+    trivial = [Attempt(p.name, "trivial", Program(p.code)) for p in trivial_programs(candidate)]
+    made = Plan(
+        candidate=candidate,
+        accepted=[attempt for group in accepted for attempt in group],
+        others=_spread_roles(others)[: settings.max_wrong],
+        trivial=trivial,
+        limit_seconds=max(settings.trial_seconds, candidate.time_limit_seconds or 0.0),
+        memory_mib=max(settings.trial_memory_mib, candidate.memory_limit_mib or 0),
+    )
+    try:
+        for language in sorted({attempt.program.language for attempt in made.accepted} | {"python"}):
+            check_problem(problem_for(made, language))
+    except (DataError, ValidationError) as error:
+        return reject(candidate, "not_judgeable", str(error).replace("\n", " ")[:300])
+    return made
+
+
+def problem_for(
+    made: Plan, language: str, *, seconds: float | None = None, tests: Sequence[TestCase] | None = None
+) -> Problem:
+    """Return what a program of this language is judged by."""
+    candidate = made.candidate
+    return Problem(
+        id=candidate.id,
+        language=language,
+        fn_name=candidate.fn_name,
+        tests=tuple(candidate.tests if tests is None else tests),
+        time_limit_seconds=seconds or made.limit_seconds,
+        memory_limit_mib=made.memory_mib,
+        checker=candidate.checker,
+    )
+
+
+def turned_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
+    """Return the numbers of the tests beginning with another one; a single test more often than once.
+
+    Another order is another problem to the judge, so that no verdict is taken from its memory.
+    """
+    if num_tests == 1:
+        return (0,) * (repeat + 1)
+    start = repeat * max(1, num_tests // (repeat + 1)) % num_tests
+    return (*range(start, num_tests), *range(start))
+
+
+def convert(made: Plan, attempt: Attempt) -> None:
+    """Put a converted reference in the place of the Python 2 one."""
+    solutions = list(made.candidate.solutions)
+    code = attempt.program.code or ""
+    solutions[attempt.solution] = solutions[attempt.solution].model_copy(update={"code": code, "language": "python"})
+    made.candidate = made.candidate.change(
+        "verify", STEP, f"solution {attempt.solution} converted from Python 2", solutions=tuple(solutions)
+    )
+
+
+def _attempts(candidate: Candidate, settings: VerifySettings) -> tuple[list[Attempt], int]:
+    """Return the programs that can be run here, and how many Python 2 references cannot."""
+    attempts: list[Attempt] = []
+    num_python2 = 0
+    seen: set[str] = {solution.code for solution in candidate.solutions if solution.known == "accepted"}
+    for place, solution in enumerate(candidate.solutions):
+        role = _ROLES.get(solution.known)
+        if role is None or (role != "accepted" and solution.code in seen):
+            continue
+        seen.add(solution.code)
+        if is_python2(solution):
+            # Whether a wrong program is still wrong in the same way after conversion cannot be seen.
+            if role == "accepted":
+                versions = convert_python2(solution.code) if settings.python2 == "convert" else ()
+                num_python2 += not versions
+                attempts += [Attempt(f"{place}", role, Program(code), place, True) for code in versions]
+        elif language := _language(solution, candidate):
+            attempts.append(Attempt(f"{place}", role, Program(solution.code, language), place))
+    return attempts, num_python2
+
+
+def _language(solution: Solution, candidate: Candidate) -> str:
+    """Return the evaluator's name of a solution's language; empty where it cannot run it."""
+    try:
+        language = find_language(solution.language)
+    except DataError:
+        return ""
+    is_callable = candidate.fn_name is None or not language.is_built
+    return language.name if is_callable and not language.find_problem() else ""
+
+
+def _spread_roles(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Return programs with wrong ones first, slow ones last: what is cut off is what says least."""
+    order: dict[Role, int] = {"wrong": 0, "partial": 1, "slow": 2}
+    return sorted(attempts, key=lambda attempt: order[attempt.role])

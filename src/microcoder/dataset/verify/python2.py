@@ -1,0 +1,98 @@
+"""Python 2 programs: found by their grammar, turned into Python 3, and believed only when they pass every test.
+
+The grammar is converted by `fissix`, the kept fork of lib2to3. What a grammar cannot show is whether `/` divided
+integers, so there are two versions of a program that divides: `//` first, as Python 2 did for integers, then `/`.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from functools import cache
+from typing import Any
+
+from microcoder.dataset.candidates import Solution
+from microcoder.errors import ConfigError
+
+_LEFT_OUT = frozenset({"asserts", "future", "idioms", "set_literal", "ws_comma"})
+"""Matters of taste, and the line that says how Python 2 divides."""
+_PYTHON2 = re.compile(
+    r"^[^#\n]*\b(print\s+[^\s(=]|print\s*$|print\s*>>|exec\s+['\"]|raise\s+\w+\s*,|except\s+[\w.]+\s*,|0[0-7]+\b|\d+L\b)"
+    r"|<>|`|\bprint\b.*%",
+    re.MULTILINE,
+)
+"""What a program says that Python 3 does not parse."""
+
+
+def is_python2(solution: Solution) -> bool:
+    """Whether a program is Python 2: by its label, or labelled Python but written as only Python 2 can be."""
+    if solution.language == "python2":
+        return True
+    is_python = solution.language in ("python", "python3", "py")
+    return is_python and bool(_PYTHON2.search(solution.code)) and not _parses(solution.code)
+
+
+def convert_python2(code: str) -> tuple[str, ...]:
+    """Return the Python 3 programs that a Python 2 program may be, the likeliest first; none if it does not convert.
+
+    Raises:
+        ConfigError: fissix is not installed.
+    """
+    fixed = _fixed(code)
+    if fixed is None:
+        return ()
+    floored = _floor_divisions(fixed)
+    versions = (floored, fixed) if "from __future__ import division" not in code else (fixed,)
+    return tuple(dict.fromkeys(version for version in versions if _parses(version)))
+
+
+def _parses(code: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _fixed(code: str) -> str | None:
+    """Return a program with Python 3's grammar and names, or None where it is not Python 2 either."""
+    tool = _tool()
+    text = code.replace("\r\n", "\n").expandtabs(8).rstrip() + "\n"
+    try:
+        fixed = str(tool.refactor_string(text, "program"))
+    except Exception:  # fissix raises whatever its parser and fixers run into; a program that does not convert is data
+        return None
+    return fixed if _parses(fixed) else None
+
+
+@cache
+def _tool() -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from fissix.refactor import RefactoringTool, get_fixers_from_package
+    except ImportError:
+        raise ConfigError(
+            "python2 = convert needs fissix; pip install 'microcoder[data]', or set python2 to set_aside"
+        ) from None
+    names = get_fixers_from_package("fissix.fixes")
+    return RefactoringTool([name for name in names if name.rpartition("fix_")[2] not in _LEFT_OUT])
+
+
+def _floor_divisions(code: str) -> str:
+    """Return a program with `//` for `/`."""
+    lines = code.splitlines(keepends=True)
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return code
+    for token in reversed(tokens):
+        if token.type == tokenize.OP and token.string in ("/", "/="):
+            row, column = token.start[0] - 1, token.start[1]
+            lines[row] = lines[row][:column] + "/" + lines[row][column:]
+    return "".join(lines)

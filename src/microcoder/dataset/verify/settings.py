@@ -1,0 +1,75 @@
+"""What Verify asks of a problem. The paper publishes the number of tests and "the longest"; the rest is our choice."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from microcoder.config import Config
+
+Role = Literal["accepted", "wrong", "slow", "partial", "trivial"]
+"""What a program is tried as: `wrong` is known to be wrong or to crash, `slow` to be too slow."""
+
+
+MOST_SECONDS = 600
+"""The evaluator's largest limit."""
+
+
+class ChoiceSettings(Config):
+    """Which tests are kept."""
+
+    mode: Literal["cover", "paper"] = "cover"
+    """`cover`: those that catch the known-wrong programs, then some of every group (our choice); `paper`: the longest,
+    whatever they cost."""
+    max_tests: int = Field(default=15, ge=1)
+    """The paper's number."""
+    max_bytes: int = Field(default=8 << 20, ge=1)
+    """Inputs and outputs of the kept tests together (our choice); not in `paper` mode."""
+    max_seconds: float = Field(default=30.0, gt=0)
+    """CPU seconds of the slowest accepted program over the kept tests, each counted as the most that needs no longer
+    limit (0.4, 2 or 12 s; our choice); not in `paper` mode."""
+
+
+class VerifySettings(Config):
+    """What a problem must show by execution. All values are our choice unless said otherwise."""
+
+    runs: int = Field(default=3, ge=1)
+    """How often every accepted program must pass; further runs take the tests in another order, the last one under
+    the derived limits."""
+    max_accepted_crashing: float = Field(default=0.5, ge=0, lt=1)
+    """Share of the accepted programs that may crash or hit a limit; they are dropped. A refused output never may be."""
+    max_wrong_passing: float = Field(default=0.5, ge=0, le=1)
+    """Share of the known-wrong programs that may pass all tests; beyond it the tests are too weak. Programs known to
+    solve a part count only where none is known to be wrong."""
+    max_accepted: int = Field(default=6, ge=1)
+    """Accepted programs that are run, those in the language of the answers first."""
+    max_wrong: int = Field(default=24, ge=0)
+    """Known-wrong, slow and partial programs that are run."""
+    python2: Literal["convert", "set_aside"] = "convert"
+    """Whether Python 2 references are converted; what does not pass all tests afterwards is set aside."""
+    trial_seconds: float = Field(default=40.0, gt=0, le=600)
+    """CPU seconds a test that accepted programs get while no limit is derived, or the source's limit if longer."""
+    multiplier: float = Field(default=5.0, ge=1)
+    """Limit over the slowest accepted run where the source has none (Kattis' own number)."""
+    headroom: float = Field(default=1.5, ge=1)
+    """A limit that the source has is kept if the slowest accepted run fits this often; otherwise raised to that."""
+    interpreted_factor: float = Field(default=4.0, ge=1)
+    """What a derived limit is multiplied by for Python answers where only compiled programs were timed."""
+    limit_steps_seconds: tuple[float, ...] = Field(default=(2.0, 10.0, 60.0), min_length=1)
+    """A derived limit is rounded up to one of these; the last one is the largest. Few and far apart, so that two
+    builds on busy machines derive the same."""
+    trial_memory_mib: int = Field(default=2048, ge=32)
+    """Memory that accepted programs get while no limit is derived, or the source's limit if larger."""
+    default_memory_mib: int = Field(default=512, ge=32)
+    """Limit where the source has none; twice the largest accepted run where that is more."""
+    batch_problems: int = Field(default=64, ge=1)
+    """Problems whose programs are judged in one batch."""
+    choice: ChoiceSettings = ChoiceSettings()
+
+    @model_validator(mode="after")
+    def _steps_rise(self) -> VerifySettings:
+        steps = self.limit_steps_seconds
+        if list(steps) != sorted(set(steps)) or steps[0] <= 0 or steps[-1] > MOST_SECONDS:
+            raise ValueError(f"limit_steps_seconds = {steps}; give rising numbers above 0, {MOST_SECONDS} at most")
+        return self

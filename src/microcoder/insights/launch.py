@@ -1,0 +1,126 @@
+"""A study at full scale: an overlay a level, the commands that start its runs, and what they will cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microcoder.errors import ConfigError
+from microcoder.insights.study import StudyFile, level_keys, resolve_config
+from microcoder.runs import write_text
+from microcoder.training.config import ProblemFiles, TrainConfig
+from microcoder.training.estimate import Estimate, estimate_run
+from microcoder.training.manifest import digest_config
+
+_UNSAFE = " ,./%"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One run to be started; studies that share it are all named."""
+
+    names: list[str]
+    overlay: Path
+    recipe: Path
+    seed: int
+    config: TrainConfig
+    estimate: Estimate
+
+    @property
+    def gpu_hours(self) -> float | None:
+        """Sampling and updating on one H100, every response as long as allowed."""
+        if self.estimate.generate_hours is None or self.estimate.update_hours is None:
+            return None
+        return self.estimate.generate_hours + self.estimate.update_hours
+
+
+def write_plan(studies: Sequence[StudyFile], *, scale: str, output: Path, dollars_per_hour: float) -> Path:
+    """Write overlays, `launch.sh` and the plan with its costs; return the plan.
+
+    Raises:
+        ConfigError: no study has that scale.
+    """
+    launches: dict[str, Launch] = {}
+    for file in studies:
+        for seed in file.study.scale(scale).seeds:
+            for level in file.study.levels:
+                config = resolve_config(file, scale=scale, level=level, seed=seed)
+                name, digest = f"{file.name}, {level}", digest_config(config)
+                if digest in launches:
+                    launches[digest].names.append(name)
+                    continue
+                overlay = _write_overlay(file, scale=scale, level=level, output=output)
+                recipe = Path(os.path.relpath(file.path.parent / file.study.scale(scale).baseline))
+                estimate = estimate_run(config, device="gpu")
+                launches[digest] = Launch([name], overlay, recipe, seed, config, estimate)
+    if not launches:
+        raise ConfigError(f"nothing to plan at {scale}")
+    write_text(output / "launch.sh", "\n".join(["#!/bin/sh", "set -e", *map(_command, launches.values()), ""]))
+    path = output / "plan.md"
+    write_text(path, "\n".join(_plan(list(launches.values()), scale, dollars_per_hour)))
+    return path
+
+
+def _write_overlay(file: StudyFile, *, scale: str, level: str, output: Path) -> Path:
+    keys = {**file.study.set, **file.study.scale(scale).set, **level_keys(file.study, scale=scale, level=level)}
+    stem = "".join("-" if c in _UNSAFE else c for c in level).strip("-")
+    path = output / file.name / f"{stem}.toml"
+    lines = [f"# {file.study.question} Level: {level}."]
+    write_text(path, "\n".join([*lines, *(f"{key} = {to_toml(value)}" for key, value in keys.items()), ""]))
+    return path
+
+
+def to_toml(value: object) -> str:
+    """Return a value of a recipe as TOML."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {to_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(to_toml, value)) + "]"
+    return json.dumps(value)
+
+
+def _command(launch: Launch) -> str:
+    folder = Path("runs") / launch.overlay.parent.name / f"{launch.overlay.stem}-seed{launch.seed}"
+    words = [
+        "accelerate", "launch", "--config_file", "recipes/accelerate/fsdp.yaml", "-m", "microcoder", "train",
+        "-c", str(launch.recipe), "-c", str(launch.overlay), "--seed", str(launch.seed), "--run-dir", str(folder),
+    ]  # fmt: skip
+    return shlex.join(words)
+
+
+def _plan(launches: Sequence[Launch], scale: str, dollars_per_hour: float) -> list[str]:
+    known = [hours for launch in launches if (hours := launch.gpu_hours) is not None]
+    judging = sum(launch.estimate.judge_core_hours for launch in launches)
+    rows = [
+        "| run | seed | steps | rollouts | tokens, at most | H100-hours, at most | dollars |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for launch in launches:
+        hours, estimate = launch.gpu_hours, launch.estimate
+        cost = ["-", "-"] if hours is None else [f"{hours:,.0f}", f"{hours * dollars_per_hour:,.0f}"]
+        cells: list[Any] = [
+            "; ".join(launch.names), launch.seed, estimate.num_steps, f"{estimate.rollouts:,}",
+            f"{estimate.max_tokens:,}", *cost,
+        ]  # fmt: skip
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+    problems = [launch.config.problems for launch in launches]
+    files = sorted({str(path) for p in problems if isinstance(p, ProblemFiles) for path in (p.train, p.heldout)})
+    return [
+        f"# Launch plan at {scale}",
+        "",
+        f"{len(launches)} distinct runs, at most {sum(known):,.0f} H100-hours "
+        f"({sum(known) * dollars_per_hour:,.0f} dollars at {dollars_per_hour:g} an hour) and {judging:,.0f} "
+        "core-hours of judging. Every response is counted at its limit, and speeds are assumptions "
+        "(docs/training.md): a bound for planning, no measurement.",
+        "",
+        f"Needed first: {', '.join(files) or 'nothing'}. Then `sh launch.sh`, or its lines one by one on as many nodes "
+        "as there are; a line that is started again goes on where it was cut off.",
+        "",
+        *rows,
+        "",
+    ]

@@ -1,0 +1,74 @@
+"""Which code decides a run's results: a digest of every module that training imports, and of the whole evaluator.
+
+Comments, layout and docstrings do not count, nor does anything that training never imports (reports, commands, other
+engines): they cannot change a number.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import microcoder
+
+_SOURCE = Path(microcoder.__file__).parent
+_ROOTS = ("training/session.py", "training/engines/{engine}/engine.py")
+_EXTRA = ("evaluator/**/*.py", "evaluator/**/*.toml")
+"""The sandbox is started by path, so no import leads there."""
+
+
+@cache
+def digest_code(engine: str) -> str:
+    """Return the digest of the code that an engine's runs depend on."""
+    digest = hashlib.sha256()
+    for path in code_files(engine):
+        digest.update(path.relative_to(_SOURCE).as_posix().encode() + b"\0")
+        digest.update(_essence(path).encode() + b"\0")
+    return digest.hexdigest()[:8]
+
+
+def code_files(engine: str) -> list[Path]:
+    """Return the files behind a run, sorted."""
+    found: set[Path] = set()
+    waiting = [_SOURCE / root.format(engine=engine) for root in _ROOTS]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting.extend(_imported_files(path))
+    return sorted(found.union(*(_SOURCE.glob(pattern) for pattern in _EXTRA)))
+
+
+def _imported_files(path: Path) -> list[Path]:
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    files = []
+    for name in names:
+        package, *rest = name.split(".")
+        if package == "microcoder" and rest:
+            # A module brings the packages that it is in.
+            for depth in range(1, len(rest) + 1):
+                stem = _SOURCE.joinpath(*rest[:depth])
+                files += [file for file in (stem.with_suffix(".py"), stem / "__init__.py") if file.is_file()]
+    return files
+
+
+def _essence(path: Path) -> str:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return text
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [item for item in node.body if not _is_text(item)] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -1,0 +1,108 @@
+"""Our own routes: judge, run, and what an orchestrator asks for."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+import microcoder
+from microcoder.evaluator import Invocation
+from microcoder.evaluator.languages import LANGUAGES
+from microcoder.serving.messages import About, JudgeRequest, JudgeResponse, RunRequest, RunResponse
+from microcoder.serving.metrics import CONTENT_TYPE
+from microcoder.serving.refusals import Refused
+from microcoder.serving.service import Service
+from microcoder.types import Program
+
+_JSON = "application/json"
+
+
+def lay_out(files: dict[str, bytes]) -> dict[str, bytes | None]:
+    """Return files with the folders that they are in, each before what it holds."""
+    laid: dict[str, bytes | None] = {}
+    for name, content in files.items():
+        parts = name.split("/")
+        for depth in range(1, len(parts)):
+            laid.setdefault("/".join(parts[:depth]) + "/", None)
+        laid[name] = content
+    return laid
+
+
+def build_router(service: Service) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter()
+
+    @router.post("/v1/judge", response_model=JudgeResponse, tags=["judge"])
+    async def judge(request: JudgeRequest) -> Response:
+        """Judge programs; answers when all are judged."""
+        num_problems = len(request.problems)
+        for number, program in enumerate(request.programs):
+            if program.problem >= num_problems:
+                raise Refused(422, f"program {number} names problem {program.problem} of {num_problems}; count from 0")
+        problems = [request.problems[program.problem] for program in request.programs]
+        programs = [
+            Program(message.code, problem.language, message.reason)
+            for message, problem in zip(request.programs, problems, strict=True)
+        ]
+        verdicts = await service.judge_all(programs, problems)
+        answer = JudgeResponse.model_construct(verdicts=tuple(verdicts))
+        return Response(answer.model_dump_json(), media_type=_JSON)
+
+    @router.post("/v1/run", tags=["judge"])
+    async def run(request: RunRequest) -> RunResponse:
+        """Run one program and return what it printed."""
+        execution = await service.run(
+            Invocation(
+                Program(request.code, request.language),
+                request.stdin.encode("utf-8", "surrogatepass"),
+                request.arguments,
+                lay_out({name: text.encode("utf-8", "surrogatepass") for name, text in request.files.items()}),
+                cpu_seconds=request.time_limit_seconds,
+                memory_limit_mib=request.memory_limit_mib,
+            ),
+            patience_seconds=service.settings.request_seconds,
+        )
+        return RunResponse(
+            failure=execution.failure,
+            detail=execution.detail,
+            stdout=execution.stdout.decode("utf-8", "replace"),
+            stderr=execution.stderr,
+            exit_code=execution.exit_code,
+            signal=execution.signal,
+            cpu_seconds=execution.cpu_seconds,
+            wall_seconds=execution.wall_seconds,
+            memory_mib=execution.memory_mib,
+            isolation=execution.isolation,
+        )
+
+    @router.get("/v1/about", tags=["service"])
+    async def about() -> About:
+        """Say what this service is and takes."""
+        return About(
+            version=microcoder.__version__,
+            isolation=service.judge.isolation.as_record(),
+            languages=tuple(name for name, language in LANGUAGES.items() if not language.find_problem()),
+            workers=service.judge.workers,
+            time_scale=service.judge.time_scale,
+            limits=service.settings.model_dump(),
+        )
+
+    @router.get("/healthz", tags=["service"])
+    async def healthz() -> dict[str, str]:
+        """Liveness: 503 where this process should be replaced."""
+        if trouble := service.find_trouble():
+            raise Refused(503, trouble)
+        return {"status": "ok"}
+
+    @router.get("/readyz", tags=["service"])
+    async def readyz() -> dict[str, str]:
+        """Readiness: 503 where nothing should be sent now."""
+        if reason := service.find_reason_to_wait():
+            raise Refused(503, reason, retry_after_seconds=1)
+        return {"status": "ok"}
+
+    @router.get("/metrics", tags=["service"])
+    async def metrics() -> Response:
+        """Counters for Prometheus."""
+        return Response(service.metrics.render(), media_type=CONTENT_TYPE)
+
+    return router

@@ -1,0 +1,132 @@
+"""The application: all routes behind the guard, and the server that ends without losing what it has taken."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+import microcoder
+from microcoder.errors import DataError, EvaluatorFault
+from microcoder.serving import api, piston, sandbox_fusion
+from microcoder.serving.guard import Guard
+from microcoder.serving.refusals import Refused
+from microcoder.serving.service import Service
+
+_MAX_FAULTS_SHOWN = 5
+_AFTER_GRACE_SECONDS = 5
+_LOG = logging.getLogger(__name__)
+
+
+def build_app(service: Service, *, tokens: Collection[str] = ()) -> ASGIApp:
+    """Return the application; without tokens anybody may use it."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        yield
+
+    app = FastAPI(
+        title="MicroCoder judge",
+        summary="Judges untrusted programs against tests, in a sandbox.",
+        version=microcoder.__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    for dialect in (api, sandbox_fusion, piston):
+        app.include_router(dialect.build_router(service))
+    app.add_exception_handler(Exception, _answer_error)
+    for kind in (Refused, DataError, EvaluatorFault, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _answer_error)
+    return Guard(app, service=service, tokens=tokens)
+
+
+class JudgeServer(uvicorn.Server):
+    """A server that, asked to end, finishes what it has taken, and answers 503 to what is left after the grace."""
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        tokens: Collection[str] = (),
+        host: str,
+        port: int,
+        on_start: Callable[[int], None] = lambda port: None,
+    ) -> None:
+        """Serve at an address; port 0 takes a free one, `on_start` is told which."""
+        self._service = service
+        self._on_start = on_start
+        config = uvicorn.Config(
+            build_app(service, tokens=tokens),
+            host=host,
+            port=port,
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=int(service.settings.grace_seconds) + _AFTER_GRACE_SECONDS,
+        )
+        super().__init__(config)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, once it started."""
+        return int(self.servers[0].sockets[0].getsockname()[1])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_start(self.port)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End in order; asked again, end at once."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+        self._service.drain()
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    refused = _refusal_of(error)
+    if refused.status == 500 and not isinstance(error, Refused):
+        _LOG.error("%s failed", request.url.path, exc_info=error)
+    return Response(refused.body(request.url.path), refused.status, refused.headers(), "application/json")
+
+
+def _refusal_of(error: Exception) -> Refused:
+    match error:
+        case Refused():
+            return error
+        case RequestValidationError():
+            return Refused(422, _explain(error))
+        case HTTPException():
+            return Refused(error.status_code, str(error.detail))
+        case DataError():
+            return Refused(422, str(error)[:1000])
+        case EvaluatorFault():
+            return Refused(503, str(error)[:1000], retry_after_seconds=5)
+        case _:
+            return Refused(500, "the service failed; its log says how")
+
+
+def _explain(error: RequestValidationError) -> str:
+    """Say where and what, without what was sent: that may be large, and is somebody's data."""
+    faults = error.errors()
+    shown = [
+        f"{'.'.join(str(part)[:60] for part in fault['loc'][1:]) or 'body'}: {str(fault['msg'])[:200]}"
+        for fault in faults[:_MAX_FAULTS_SHOWN]
+    ]
+    left = len(faults) - len(shown)
+    return "; ".join(shown) + (f"; and {left} more" if left else "")

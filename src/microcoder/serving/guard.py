@@ -1,0 +1,222 @@
+"""The door: who may come in, how much they may carry, how long they may take; and when they leave."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import time
+from collections.abc import Collection
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from microcoder.serving.refusals import Refused
+from microcoder.serving.service import Service
+
+_OPEN = ("/healthz", "/readyz")
+_ALSO_WHILE_DRAINING = (*_OPEN, "/metrics")
+_DISCARD_SECONDS = 10.0
+_DISCARDED = 4
+"""So many times the largest request is read and thrown away, so that the client sees the answer and not a reset."""
+
+
+class Guard:
+    """Wraps an application: token, size, deadline of the body; a client that goes away takes its programs with it."""
+
+    def __init__(self, app: ASGIApp, *, service: Service, tokens: Collection[str]) -> None:
+        """Guard an application; without tokens anybody may come in."""
+        self._app = app
+        self._service = service
+        self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
+        self._num_bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.monotonic()
+        status = 499
+
+        async def note_and_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._serve(scope, receive, note_and_send)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self._service.metrics.requests.labels(route, str(status)).inc()
+            self._service.metrics.request_seconds.labels(route).observe(time.monotonic() - started)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = _Body(self, receive)
+        try:
+            try:
+                self._check_token(scope)
+                if self._service.is_draining and scope["path"] not in _ALSO_WHILE_DRAINING:
+                    raise Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)
+                content = await body.read(scope, self.body_seconds)
+            except Refused as refused:
+                await body.discard(scope)
+                await _answer(refused, scope, send)
+                return
+            except _Gone:
+                return
+            await self._serve_while_there(scope, receive, send, content)
+        finally:
+            body.free()
+
+    async def _serve_while_there(self, scope: Scope, receive: Receive, send: Send, content: bytes) -> None:
+        """Run the application until it has answered, or the client is gone."""
+        given: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
+
+        async def give() -> Message:
+            if given:
+                return given.pop()
+            await asyncio.Event().wait()
+            raise AssertionError("never set")
+
+        answering = asyncio.ensure_future(self._app(scope, give, send))
+        leaving = asyncio.ensure_future(_wait_until_gone(receive))
+        try:
+            await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                answering.result()
+        finally:
+            leaving.cancel()
+            answering.cancel()
+
+    def _check_token(self, scope: Scope) -> None:
+        if not self._digests or scope["path"] in _OPEN:
+            return
+        shown = hashlib.sha256(_token_of(_header(scope, b"authorization")).encode()).digest()
+        # Every token is compared, so that the time taken says nothing.
+        if not sum(hmac.compare_digest(shown, digest) for digest in self._digests):
+            raise Refused(
+                401,
+                "no valid token; send it as `Authorization: Bearer TOKEN`, or as the password in http://any:TOKEN@host",
+            )
+
+    def hold(self, num_bytes: int) -> None:
+        """Count bytes in, or out where negative.
+
+        Raises:
+            Refused: the requests on their way are too large together.
+        """
+        limit = self._service.settings.max_total_body_mib << 20
+        if num_bytes > 0 and self._num_bytes + num_bytes > limit:
+            raise Refused(429, "too much is on its way; send it again later", retry_after_seconds=2)
+        self._num_bytes += num_bytes
+        self._service.metrics.body_bytes.set(self._num_bytes)
+
+    @property
+    def max_body_bytes(self) -> int:
+        """Size of the largest request that is taken."""
+        return self._service.settings.max_body_mib << 20
+
+    @property
+    def body_seconds(self) -> float:
+        """How long a request may take to arrive."""
+        return self._service.settings.body_seconds
+
+
+class _Gone(Exception):
+    """The client left before its request had arrived."""
+
+
+class _Body:
+    """A request's body as it arrives."""
+
+    def __init__(self, guard: Guard, receive: Receive) -> None:
+        self._guard = guard
+        self._receive = receive
+        self._is_complete = False
+        self._num_held = 0
+        self._content = bytearray()
+
+    async def read(self, scope: Scope, seconds: float) -> bytes:
+        """Return all of it; what it holds is counted until it is freed."""
+        limit = self._guard.max_body_bytes
+        too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
+        stated = _header(scope, b"content-length")
+        if stated.isdigit() and int(stated) > limit:
+            raise too_large
+        try:
+            async with asyncio.timeout(seconds):
+                while not self._is_complete:
+                    chunk = await self._next()
+                    if self._num_held + len(chunk) > limit:
+                        raise too_large
+                    self._guard.hold(len(chunk))
+                    self._num_held += len(chunk)
+                    self._content += chunk
+        except TimeoutError:
+            raise Refused(408, f"the request did not arrive within {seconds:g} s") from None
+        content, self._content = bytes(self._content), bytearray()
+        return content
+
+    async def discard(self, scope: Scope) -> None:
+        """Throw away what still arrives, unless the client waits for leave to send it."""
+        if _header(scope, b"expect"):
+            return
+        self._content = bytearray()
+        left = _DISCARDED * self._guard.max_body_bytes
+        try:
+            async with asyncio.timeout(min(_DISCARD_SECONDS, self._guard.body_seconds)):
+                while not self._is_complete and left > 0:
+                    left -= len(await self._next())
+        except (TimeoutError, _Gone):
+            pass
+
+    def free(self) -> None:
+        """Give back the room that it took."""
+        self._guard.hold(-self._num_held)
+        self._num_held = 0
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        self._is_complete = not message.get("more_body", False)
+        return message.get("body", b"")
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _answer(refused: Refused, scope: Scope, send: Send) -> None:
+    content = refused.body(scope["path"])
+    headers = {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(content)),
+        "Connection": "close",
+        **refused.headers(),
+    }
+    raw: Any = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": refused.status, "headers": raw})
+    await send({"type": "http.response.body", "body": content})
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
+
+
+def _token_of(authorization: str) -> str:
+    """Return the token of a Bearer header, or the password of a Basic one, which is what a URL can hold."""
+    scheme, _, value = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return ""

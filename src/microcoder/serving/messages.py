@@ -1,0 +1,83 @@
+"""What travels between our own client and the service."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from microcoder.types import Outcome, Problem, Verdict
+
+
+class Message(BaseModel):
+    """What travels: unknown keys are refused, field docstrings are the schema's descriptions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class ProgramMessage(Message):
+    """A program for one of the request's problems."""
+
+    problem: Annotated[int, Field(ge=0)]
+    """Position of its problem in `problems`."""
+    code: str | None
+    """The source; null where a response held none."""
+    reason: str = ""
+    """Why there is none."""
+
+
+class JudgeRequest(Message):
+    """Programs to judge; a problem that several programs answer is sent once."""
+
+    problems: Annotated[tuple[Problem, ...], Field(min_length=1)]
+    programs: Annotated[tuple[ProgramMessage, ...], Field(min_length=1)]
+
+
+class JudgeResponse(Message):
+    """One verdict per program, in the order of the request."""
+
+    verdicts: tuple[Verdict, ...]
+    """`sandbox_fault` says nothing about its program: do not score it."""
+
+
+class RunRequest(Message):
+    """A program to run without judging it."""
+
+    code: str
+    language: str = "python"
+    stdin: str = ""
+    arguments: tuple[str, ...] = ()
+    files: dict[str, str] = Field(default_factory=dict)
+    """Text by relative path."""
+    time_limit_seconds: float = Field(default=10.0, gt=0)
+    """CPU seconds."""
+    memory_limit_mib: int = Field(default=512, ge=1)
+
+
+class RunResponse(Message):
+    """What the program did."""
+
+    failure: Outcome | None
+    """Why it did not end well; null where it ended by itself with exit code 0, within its limits."""
+    detail: str
+    stdout: str
+    stderr: str
+    """The end of it."""
+    exit_code: int | None
+    signal: int
+    cpu_seconds: float
+    wall_seconds: float
+    memory_mib: float
+    isolation: str
+
+
+class About(Message):
+    """What this service is and takes."""
+
+    version: str
+    isolation: dict[str, Any]
+    languages: tuple[str, ...]
+    workers: int
+    time_scale: float
+    """What time limits are multiplied by here."""
+    limits: dict[str, float]

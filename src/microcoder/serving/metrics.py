@@ -1,0 +1,71 @@
+"""What the service counts, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from microcoder.evaluator.judge import Statistics
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_HELP = {
+    "judged": "Programs that were judged",
+    "from_cache": "Verdicts that an identical program had already",
+    "faults": "Programs that stayed unscored because a sandbox failed",
+    "retries": "Tests that were run again because a sandbox failed",
+    "reruns": "Tests that were run again alone because they ended close to their limit",
+    "runs": "Programs that were run without being judged",
+}
+
+
+class ServiceMetrics:
+    """The counters of one service; a registry of their own, so that several may live in one process."""
+
+    def __init__(self, statistics: Callable[[], Statistics]) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "microcoder_requests", "Requests by route and status", ("route", "status"), registry=self.registry
+        )
+        self.request_seconds = Histogram(
+            "microcoder_request_seconds",
+            "From a request's first byte to its answer",
+            ("route",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.outcomes = Counter(
+            "microcoder_outcomes", "Verdicts and runs by outcome", ("outcome",), registry=self.registry
+        )
+        self.queued = Gauge("microcoder_queued_programs", "Programs on their way", registry=self.registry)
+        self.body_bytes = Gauge("microcoder_body_bytes", "Bytes of requests on their way", registry=self.registry)
+        self.run_seconds = Histogram(
+            "microcoder_run_seconds",
+            "What a program's tests took on the clock",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.wait_seconds = Histogram(
+            "microcoder_wait_seconds", "What a program waited besides", buckets=_SECONDS, registry=self.registry
+        )
+        self.registry.register(_JudgeCollector(statistics))
+
+    def render(self) -> bytes:
+        """Return the page that Prometheus reads."""
+        return generate_latest(self.registry)
+
+
+class _JudgeCollector(Collector):
+    """The judge's own counts, read when they are asked for."""
+
+    def __init__(self, statistics: Callable[[], Statistics]) -> None:
+        self._statistics = statistics
+
+    def collect(self) -> Iterable[Metric]:
+        """Return one counter for each."""
+        statistics = self._statistics()
+        for name, text in _HELP.items():
+            yield CounterMetricFamily(f"microcoder_judge_{name}", text, value=getattr(statistics, name))

@@ -1,0 +1,180 @@
+"""The service itself, whatever dialect it is spoken to in: a judge behind a bounded queue that can be drained."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from microcoder.evaluator import Execution, Invocation, Judge
+from microcoder.evaluator.languages import find_language
+from microcoder.serving.metrics import ServiceMetrics
+from microcoder.serving.refusals import Refused
+from microcoder.serving.settings import ServiceSettings
+from microcoder.types import Outcome, Problem, Program, Verdict
+
+T = TypeVar("T")
+
+_MAX_RETRY_AFTER_SECONDS = 60.0
+_SICK_AFTER_FAULTS = 20
+
+
+class Service:
+    """Takes programs while there is room; everything here runs in one event loop, the programs do not."""
+
+    def __init__(self, judge: Judge, settings: ServiceSettings) -> None:
+        self.judge = judge
+        self.settings = settings
+        self.metrics = ServiceMetrics(lambda: judge.statistics)
+        self.is_draining = False
+        self._num_queued = 0
+        self._seconds_per_program = 0.1
+        self._faults_in_a_row = 0
+        self._over = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Remember the running event loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def drain(self) -> None:
+        """Take nothing more; after the grace, answer 503 to whoever still waits. From any thread or signal handler."""
+        self.is_draining = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.call_later, self.settings.grace_seconds, self._over.set)
+
+    def find_trouble(self) -> str:
+        """Return why this service should be replaced; empty where all is well."""
+        if self._faults_in_a_row >= _SICK_AFTER_FAULTS:
+            return f"the sandbox failed for the last {self._faults_in_a_row} programs"
+        return ""
+
+    def find_reason_to_wait(self) -> str:
+        """Return why nothing should be sent here now; empty where there is room."""
+        if self.is_draining:
+            return "shutting down"
+        if self._num_queued >= self.settings.max_queued:
+            return f"{self._num_queued} programs are on their way, as many as are taken"
+        return self.find_trouble()
+
+    async def judge_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge a request's programs, all of them or none.
+
+        Raises:
+            Refused: it is too large, something in it cannot be judged, there is no room, or it took too long.
+            DataError: a problem's tests cannot be read.
+        """
+        if len(programs) > self.settings.max_batch:
+            raise Refused(413, f"{len(programs)} programs in one request; send at most {self.settings.max_batch}")
+        for problem in {id(problem): problem for problem in problems}.values():
+            self._check_problem(problem)
+        self._enter(len(programs))
+        try:
+            return await self._within(self._gather(programs, problems), self.settings.request_seconds)
+        finally:
+            self._leave(len(programs))
+
+    async def run(self, invocation: Invocation, *, patience_seconds: float) -> Execution:
+        """Run one program without judging it.
+
+        Raises:
+            Refused: it asks for too much, there is no room, or it took longer than the client waits.
+            DataError: it cannot be run.
+        """
+        self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
+        self._check_language(invocation.program.language)
+        invocation.check()
+        self._enter(1)
+        try:
+            return await self._within(self._run(invocation), min(patience_seconds, self.settings.request_seconds))
+        finally:
+            self._leave(1)
+
+    def _check_problem(self, problem: Problem) -> None:
+        if len(problem.tests) > self.settings.max_tests:
+            raise Refused(
+                413,
+                f"problem {problem.id[:100]} has {len(problem.tests)} tests; send at most {self.settings.max_tests}",
+            )
+        self._check_limits(problem.time_limit_seconds, problem.memory_limit_mib)
+        self._check_language(problem.language)
+        if problem.checker.type == "program":
+            self._check_language(problem.checker.language)
+
+    def _check_limits(self, cpu_seconds: float, memory_mib: int) -> None:
+        if not 0 < cpu_seconds <= self.settings.max_cpu_seconds:
+            raise Refused(
+                422, f"a time limit of {cpu_seconds:g} s; use more than 0, at most {self.settings.max_cpu_seconds:g}"
+            )
+        if not 1 <= memory_mib <= self.settings.max_memory_mib:
+            raise Refused(422, f"a memory limit of {memory_mib} MiB; use 1 to {self.settings.max_memory_mib}")
+
+    def _check_language(self, name: str) -> None:
+        if problem := find_language(name).find_problem():
+            raise Refused(422, problem)
+
+    def _enter(self, num_programs: int) -> None:
+        if self.is_draining:
+            raise Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)
+        if num_programs > self.settings.max_queued:
+            raise Refused(413, f"{num_programs} programs in one request; send at most {self.settings.max_queued}")
+        if self._num_queued + num_programs > self.settings.max_queued:
+            seconds = self._num_queued * self._seconds_per_program / self.judge.workers
+            raise Refused(
+                429,
+                f"{self._num_queued} programs are on their way, at most {self.settings.max_queued} are taken; "
+                "send it again later",
+                retry_after_seconds=min(max(1.0, seconds / 2), _MAX_RETRY_AFTER_SECONDS),
+            )
+        self._num_queued += num_programs
+        self.metrics.queued.set(self._num_queued)
+
+    def _leave(self, num_programs: int) -> None:
+        self._num_queued -= num_programs
+        self.metrics.queued.set(self._num_queued)
+
+    async def _within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        """Wait for work as long as its client does; work that is given up is not begun any more."""
+        task = asyncio.ensure_future(work)
+        over = asyncio.ensure_future(self._over.wait())
+        try:
+            await asyncio.wait((task, over), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            if over.done():
+                raise Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)
+            raise Refused(504, f"not done within {seconds:g} s; send it again later", retry_after_seconds=1)
+        finally:
+            over.cancel()
+            task.cancel()
+
+    async def _gather(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
+        tasks = [
+            asyncio.ensure_future(self._judge(program, problem))
+            for program, problem in zip(programs, problems, strict=True)
+        ]
+        try:
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _judge(self, program: Program, problem: Problem) -> Verdict:
+        started = time.monotonic()
+        verdict = await self.judge.judge_async(program, problem)
+        self._note(verdict.outcome, sum(test.wall_seconds for test in verdict.tests), started)
+        return verdict
+
+    async def _run(self, invocation: Invocation) -> Execution:
+        started = time.monotonic()
+        execution = await self.judge.run_async(invocation)
+        self._note(execution.failure, execution.wall_seconds, started)
+        return execution
+
+    def _note(self, outcome: Outcome | None, run_seconds: float, started: float) -> None:
+        self.metrics.outcomes.labels(outcome.value if outcome else "finished").inc()
+        self.metrics.run_seconds.observe(run_seconds)
+        self.metrics.wait_seconds.observe(max(0.0, time.monotonic() - started - run_seconds))
+        self._faults_in_a_row = self._faults_in_a_row + 1 if outcome is Outcome.SANDBOX_FAULT else 0
+        self._seconds_per_program = 0.95 * self._seconds_per_program + 0.05 * run_seconds

@@ -1,0 +1,86 @@
+"use strict";
+// The form that says which rollouts are listed. It is made once a run; the state fills it.
+
+viewer.filters = (() => {
+  const { make, shown, words, count } = viewer.page;
+  const TYPING_PAUSE = 40;
+  const SPLITS = { train: "training", heldout: "held out", evaluation: "evaluation", judged: "judged" };
+  const ORDERS = { "": "first steps first", last: "last steps first", longest: "longest first", advantage: "largest advantage first" };
+  const YES_NO = { "": "all", yes: "yes", no: "no" };
+  let waiting = 0;
+
+  function set(name, value, pause = 0) {
+    clearTimeout(waiting);
+    const apply = () => viewer.state.go({ [name]: value, from: "", at: "" }, { replace: true });
+    if (pause) waiting = setTimeout(apply, pause);
+    else apply();
+  }
+
+  function chooser(name, label, options) {
+    const entries = Object.entries(options).map(([value, text]) => make("option", { value }, text));
+    return make("label", {}, label, make("select", { id: `filter-${name}`, change: (event) => set(name, event.target.value) }, entries));
+  }
+
+  function typed(name, label, hint) {
+    const input = (event) => set(name, event.target.value, TYPING_PAUSE);
+    return make("label", {}, label, make("input", { id: `filter-${name}`, type: "search", placeholder: hint, autocomplete: "off", spellcheck: "false", input }));
+  }
+
+  function counted(counts, name) {
+    const all = Object.entries(counts).sort(([, a], [, b]) => b - a);
+    return Object.fromEntries([["", "all"], ...all.map(([word, number]) => [word, `${name(word)} (${count(number)})`])]);
+  }
+
+  function build(runs, state, facets) {
+    const verdicts = counted(facets.verdict, words);
+    const failed = facets.num_rollouts - (facets.verdict.accepted ?? 0);
+    const ordered = { "": verdicts[""], "!accepted": `not accepted (${count(failed)})`, ...verdicts };
+    const numMasked = facets.num_rollouts - (facets.masked_why[""] ?? 0);
+    const [first, last] = facets.steps ?? [0, 0];
+    const runChoice = make(
+      "label",
+      {},
+      "Run",
+      make(
+        "select",
+        { id: "filter-run", change: (event) => viewer.state.go({ ...Object.fromEntries(viewer.state.FILTERS.map((name) => [name, ""])), run: event.target.value, at: "", from: "" }) },
+        runs.map((run) => make("option", { value: run.key }, shown(run.name))),
+      ),
+    );
+    const form = make(
+      "form",
+      { class: "filters", role: "search", "aria-label": "Filter rollouts", submit: (event) => event.preventDefault() },
+      runChoice,
+      typed("problem", "Problem", "part of its id  ( / )"),
+      chooser("verdict", "Verdict", ordered),
+      first === last ? null : typed("step", "Step", `${first}-${last}`),
+      Object.keys(facets.split).length > 1 ? chooser("split", "Samples", counted(facets.split, (word) => SPLITS[word] ?? shown(word))) : null,
+      Object.keys(facets.tier).length > 1 ? chooser("tier", "Tier", counted(facets.tier, (word) => shown(word) || "none")) : null,
+      facets.num_truncated ? chooser("truncated", "Truncated", { ...YES_NO, yes: `yes (${count(facets.num_truncated)})` }) : null,
+      numMasked ? chooser("masked", "Masked", { ...YES_NO, yes: `yes (${count(numMasked)})` }) : null,
+      chooser("order", "Order", ORDERS),
+      make("button", { type: "button", id: "filter-reset", click: reset }, "Reset"),
+    );
+    fill(form, state);
+    return form;
+  }
+
+  function reset() {
+    viewer.state.go({ ...Object.fromEntries(viewer.state.FILTERS.map((name) => [name, ""])), from: "", at: "" });
+  }
+
+  // A link may name what a run does not have: the choice is then shown as it is.
+  function fill(form, state) {
+    for (const name of ["run", ...viewer.state.FILTERS]) {
+      const control = form.querySelector(`#filter-${name}`);
+      const value = state[name] ?? "";
+      if (!control || control.value === value || control === document.activeElement) continue;
+      if (control.tagName === "SELECT" && value && ![...control.options].some((option) => option.value === value)) {
+        control.append(make("option", { value }, shown(value)));
+      }
+      control.value = value;
+    }
+  }
+
+  return { build, fill, SPLITS };
+})();

@@ -1,0 +1,95 @@
+"use strict";
+// Elements, texts and the theme. Whatever a run holds reaches the page through textContent alone.
+
+const viewer = {};
+
+viewer.page = (() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
+  const INVISIBLE = /[\u0080-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+
+  // An element with attributes (a function is a listener) and children (texts, elements, null).
+  function make(tag, attributes = {}, ...children) {
+    return fill(document.createElement(tag), attributes, children);
+  }
+
+  function draw(tag, attributes = {}, ...children) {
+    return fill(document.createElementNS(SVG, tag), attributes, children);
+  }
+
+  function fill(element, attributes, children) {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (typeof value === "function") element.addEventListener(name, value);
+      else if (value === true) element.setAttribute(name, "");
+      else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+    }
+    element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+    return element;
+  }
+
+  // Text with everything visible that a terminal or an editor would obey: control characters, direction overrides.
+  function shown(text) {
+    return String(text)
+      .replace(/\r\n/g, "\n")
+      .replace(CONTROLS, (mark) => String.fromCharCode(mark === "\u007f" ? 0x2421 : 0x2400 + mark.charCodeAt(0)))
+      .replace(INVISIBLE, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  }
+
+  function replace(parent, ...children) {
+    parent.replaceChildren(...children.flat().filter(Boolean));
+  }
+
+  function say(text) {
+    document.getElementById("spoken").textContent = text;
+  }
+
+  function alarm(error) {
+    const place = document.getElementById("alarm");
+    place.hidden = !error;
+    place.textContent = error ? shown(error.message ?? error) : "";
+  }
+
+  function count(number) {
+    return number.toLocaleString("en");
+  }
+
+  function figure(value, unit) {
+    if (value === null || value === undefined) return "unknown";
+    if (unit === "share") return `${(100 * value).toFixed(1)} %`;
+    if (unit === "seconds" && Math.abs(value) < 0.1) return `${(1000 * value).toFixed(value < 0.01 ? 1 : 0)} ms`;
+    const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 0.01 || value === 0 ? 2 : -1;
+    const text = digits < 0 ? value.toExponential(1) : value.toFixed(digits);
+    return unit === "seconds" ? `${text} s` : text;
+  }
+
+  const words = (verdict) => shown(verdict).replaceAll("_", " ");
+
+  const THEMES = ["auto", "light", "dark"];
+
+  function remembered() {
+    try {
+      return localStorage.getItem("theme") ?? "auto";
+    } catch {
+      return "auto"; // Pages from disk may have no storage.
+    }
+  }
+
+  function wear(theme) {
+    if (theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    const button = document.getElementById("theme");
+    button.textContent = `Theme: ${theme}`;
+    button.onclick = () => {
+      const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+      try {
+        localStorage.setItem("theme", next);
+      } catch {
+        // It holds until the page is closed.
+      }
+      wear(next);
+    };
+  }
+
+  wear(THEMES.includes(remembered()) ? remembered() : "auto");
+  return { make, draw, replace, shown, say, alarm, count, figure, words };
+})();

@@ -1,0 +1,153 @@
+"use strict";
+// One rollout: what was decided about it, its group, its prompt, reasoning, program and tests.
+
+viewer.sample = (() => {
+  const { make, replace, shown, words, count } = viewer.page;
+  const KEPT = 60;
+  const kept = new Map();
+
+  const MASKED = {
+    truncated: "the response reached the length limit, and this run masks every such response",
+    truncated_correct: "the response reached the length limit, yet its program passes all tests and it does not repeat itself; it was drawn with the mask's probability",
+    truncated_incomplete: "the response reached the length limit before its program was complete, and it does not repeat itself; it was drawn with the mask's probability",
+  };
+
+  // Recent rollouts are kept, so that going back and forth is instant; null when it is not there.
+  async function load(source, run, id) {
+    const key = `${run} ${id}`;
+    if (!kept.has(key)) {
+      kept.set(key, source.rollout(run, id));
+      kept.get(key).catch(() => kept.delete(key));
+      if (kept.size > KEPT) kept.delete(kept.keys().next().value);
+    }
+    return kept.get(key);
+  }
+
+  function render(place, source, state, rollout) {
+    const run = state.run;
+    replace(
+      place,
+      head(state, rollout),
+      rollout.masked_why ? make("p", { class: "notice", id: "masked" }, make("strong", {}, "Masked: "), `${MASKED[rollout.masked_why] ?? words(rollout.masked_why)}. Its advantage was set to 0, so it moved no weight.`) : null,
+      rollout.reward === null && rollout.verdict === "sandbox_fault" ? make("p", { class: "notice" }, "Unscored: the sandbox failed, not the program. It is in no mean and has no advantage.") : null,
+      rollout.group.length > 1 ? group(state, rollout) : null,
+      prompt(source, run, rollout),
+      ...response(source, run, rollout),
+      program(source, run, rollout),
+      viewer.tests.render(source, run, rollout),
+    );
+  }
+
+  function head(state, rollout) {
+    const number = (value) => (value === null || value === undefined ? null : viewer.list.signed(value));
+    const score = (value) => (value === null || value === undefined ? "none" : `${+value.toFixed(3)}`);
+    const isRun = rollout.split === "train" || rollout.split === "heldout";
+    const facts = [
+      ["samples", viewer.filters.SPLITS[rollout.split]],
+      ["step", isRun ? `${rollout.step}` : ""],
+      ["sample", `${rollout.sample_index ?? "?"}`],
+      ["tier", shown(rollout.tier)],
+      ["tokens", rollout.num_tokens === null ? "" : `${count(rollout.num_tokens)}${rollout.is_truncated ? ", truncated" : ""}`],
+      ["temperature", rollout.temperature === undefined ? "" : `${+rollout.temperature.toFixed(4)}`],
+      ["tests", rollout.tests_total === null ? "" : `${rollout.tests_passed} of ${rollout.tests_total}`],
+      ["reward", score(rollout.reward)],
+      ["advantage", rollout.split === "train" ? number(rollout.advantage) : null],
+      ...Object.entries(rollout.facts ?? {}).map(([name, value]) => [shown(name), shown(value)]),
+    ].filter(([, value]) => value);
+    return make(
+      "header",
+      { class: "sample-head" },
+      make(
+        "div",
+        { class: "bar-of-tools" },
+        make("a", { class: "back", href: viewer.state.link({ ...state, at: "", from: "" }), id: "back" }, "‹ List"),
+        make("span", { class: "soft", id: "standing" }, viewer.list.standing(state)),
+        make("button", { type: "button", id: "copy", click: copy }, "Copy link"),
+      ),
+      make("h2", { tabindex: -1, id: "sample-title" }, shown(rollout.problem_id)),
+      make("p", {}, make("span", { class: `verdict v-${viewer.list.kind(rollout.verdict)}`, id: "verdict" }, words(rollout.verdict))),
+      make("dl", { class: "facts wide" }, facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
+    );
+  }
+
+  async function copy(event) {
+    const button = event.target;
+    try {
+      await navigator.clipboard.writeText(location.href);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "The address bar has it";
+    }
+    setTimeout(() => (button.textContent = "Copy link"), 1500);
+  }
+
+  function group(state, rollout) {
+    const scored = rollout.group.filter((row) => row.reward !== null);
+    const mean = scored.reduce((sum, row) => sum + row.reward, 0) / (scored.length || 1);
+    const chips = rollout.group.map((row) =>
+      make(
+        "li",
+        {},
+        make(
+          "a",
+          { href: viewer.state.link({ ...state, at: row.id, from: "" }), "aria-current": row.id === rollout.id ? "true" : null, title: words(row.verdict) },
+          make("span", { class: `verdict v-${viewer.list.kind(row.verdict)}` }, words(row.verdict)),
+          make("span", { class: "soft" }, ` #${row.sample_index} · reward ${row.reward === null ? "none" : +row.reward.toFixed(2)}${row.advantage === null || row.split !== "train" ? "" : ` · adv ${viewer.list.signed(row.advantage)}`}${row.masked_why ? " · masked" : ""}`),
+        ),
+      ),
+    );
+    const summary = `Group of ${rollout.group.length}: mean reward ${+mean.toFixed(3)}`;
+    return make("section", {}, make("h3", {}, summary), make("ol", { class: "group", "aria-label": "Samples of the same problem in this step" }, chips));
+  }
+
+  function block(source, run, rollout, title, field, text, { open = true, note = "" } = {}) {
+    const body = make("pre", { tabindex: 0, id: `text-${title.toLowerCase()}` }, shown(text));
+    const length = rollout.cut[field];
+    return make(
+      "details",
+      { class: "text", open },
+      make("summary", {}, title, make("span", { class: "soft" }, ` ${note || `${count(text.length)} characters`}`)),
+      length ? viewer.tests.cutNote(body, length, source.text && (() => source.text(run, rollout.id, field))) : null,
+      body,
+    );
+  }
+
+  function prompt(source, run, rollout) {
+    if (typeof rollout.prompt !== "string") return null;
+    return block(source, run, rollout, "Prompt", "prompt", rollout.prompt, { open: rollout.prompt.length < 1500 });
+  }
+
+  // Reasoning is what stands before </think> or, without it, before the program's block; the program has its own place.
+  function response(source, run, rollout) {
+    const text = rollout.completion;
+    if (typeof text !== "string") return [];
+    if (rollout.cut.completion) return [block(source, run, rollout, "Response", "completion", text)];
+    const end = text.lastIndexOf("</think>");
+    const code = rollout.program ? text.lastIndexOf(rollout.program.trim()) : -1;
+    const fence = code > 0 ? text.lastIndexOf("```", code) : -1;
+    const cut = end >= 0 ? end + "</think>".length : fence;
+    if (cut < 0) return [block(source, run, rollout, "Response", "completion", text)];
+    const rest = text.slice(cut);
+    const reasoning = text.slice(0, cut);
+    const isLong = reasoning.length > 6000;
+    return [
+      reasoning.trim() ? block(source, run, rollout, "Reasoning", "completion", reasoning, { open: !isLong }) : null,
+      rest.trim() ? block(source, run, rollout, "Answer", "completion", rest, { open: false }) : null,
+    ];
+  }
+
+  function program(source, run, rollout) {
+    const why = words(rollout.extraction ?? "");
+    if (typeof rollout.program !== "string") return make("p", { id: "no-program" }, make("strong", {}, "No program. "), why);
+    const part = block(source, run, rollout, "Program", "program", rollout.program, { note: why });
+    const lines = shown(rollout.program).replace(/\n$/, "").split("\n");
+    const numbers = make("span", { class: "lines", "aria-hidden": "true" }, lines.map((_, i) => `${i + 1}\n`).join(""));
+    const code = part.querySelector("pre");
+    const frame = make("div", { class: "program" });
+    code.replaceWith(frame);
+    frame.append(numbers, code);
+    return part;
+  }
+
+  return { load, render };
+})();

@@ -1,0 +1,83 @@
+"""A file of verdicts that `microcoder judge` wrote; the programs are in the submission file, where it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from microcoder.runs import read_json
+from microcoder.types import Outcome
+from microcoder.viewer.line_file import LineFile
+from microcoder.viewer.line_source import LineSource
+from microcoder.viewer.problem_tests import ProblemTests
+from microcoder.viewer.sources import About, Row
+
+_VERDICT_KEYS = ("verdict", "tests_passed", "tests_total")
+
+
+class VerdictSource(LineSource):
+    """Verdicts of submissions, whole or still growing (`.partial`)."""
+
+    kind = "verdicts"
+    split = "judged"
+
+    def __init__(self, path: Path, problem_files: Sequence[Path]) -> None:
+        super().__init__()
+        self.name = path.name.removesuffix(".jsonl")
+        self.tests = ProblemTests(problem_files)
+        self._path = path
+        self._file = LineFile(path)
+        self._begins: list[int] = []
+
+    def read(self, record: Row) -> Row:
+        """Return a submission's tests, and its program and statement where the submission file is named."""
+        row = self._file.row_at(self._begins[record["row"]])
+        asked = self.tests.find(record["problem_id"])
+        facts = {"isolation": row["isolation"]} if row.get("isolation") else {}
+        return {
+            "program": asked.code if asked else None,
+            "prompt": asked.statement if asked else None,
+            "tests": row.get("tests") or [],
+            "facts": facts,
+        }
+
+    def about(self) -> About:
+        """Return how many submissions got which verdict."""
+        counts = self.index().count("verdict")
+        rows = [[word, str(count)] for word, count in sorted(counts.items(), key=lambda item: -item[1])]
+        meta_file = self._path.with_name(self._path.name + ".meta.json")
+        meta = read_json(meta_file, what="description") if meta_file.exists() else {}
+        facts = [(key, str(meta[key])) for key in ("num_submissions", "seconds") if key in meta]
+        facts += [(key, str(value)) for key, value in (meta.get("origin") or {}).items()]
+        notices = []
+        if self.tests.is_empty:
+            notices.append("Programs and tests are not in this file; name the submission file with --problems.")
+        notices += [f"{path} is not here." for path in self.tests.missing]
+        state = "finished" if self._path.exists() else "not finished"
+        table = {"title": "Submissions by verdict", "columns": ["verdict", "submissions"], "rows": rows}
+        return About(state, facts, notices, (), [table])
+
+    def _take_lines(self) -> bool:
+        partial = self._path.with_name(self._path.name + ".partial")
+        wanted = self._path if self._path.exists() else partial
+        if self._file.path != wanted or self._file.was_replaced():
+            self._file, self._lights, self._begins = LineFile(wanted), [], []
+        before = len(self._lights)
+        for begin, row in self._file.new_rows():
+            if "verdict" not in row:
+                continue
+            place = len(self._lights)
+            self._begins.append(begin)
+            scored = row["verdict"] != Outcome.SANDBOX_FAULT
+            self._lights.append(
+                {
+                    "split": self.split,
+                    "step": 0,
+                    "row": place,
+                    "problem_id": str(row.get("id", "")),
+                    "sample_index": 0,
+                    "reward": float(row["verdict"] == Outcome.ACCEPTED) if scored else None,
+                    **{name: row.get(name) for name in _VERDICT_KEYS},
+                }
+            )
+        return len(self._lights) != before

@@ -1,0 +1,84 @@
+"""Small real steps for the engine's tests; in a module of their own, so that worker processes can import them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from microcoder.config import Config
+from microcoder.dataset import Candidate, Rejection
+from microcoder.dataset.pipeline import BarrierStep, InputShard, MapStep, Row
+from microcoder.dataset.pipeline.steps import Barrier
+
+ROWS_PER_SHARD = 5
+
+
+class Settings(Config):
+    """Of a step here."""
+
+    modulus: int = 3
+
+
+def shards(count: int) -> list[InputShard]:
+    return [InputShard(n, 0, str(n), f"digest {n}", ROWS_PER_SHARD) for n in range(count)]
+
+
+def collect_step() -> MapStep:
+    return MapStep("collect", "collect", Settings(), f"{__name__}:open_collect", (__name__,))
+
+
+def map_step(modulus: int = 3, name: str = "thin") -> MapStep:
+    return MapStep(name, "filter", Settings(modulus=modulus), f"{__name__}:open_thin", (__name__,))
+
+
+def barrier_step() -> BarrierStep:
+    return BarrierStep("unique", "filter", Settings(), f"{__name__}:Unique", (__name__,))
+
+
+@contextmanager
+def open_collect(settings: Settings) -> Iterator[Any]:
+    def work(shard: Mapping[str, Any]) -> Iterator[Row]:
+        for row in range(shard["num_rows"]):
+            number = int(shard["place"]) * ROWS_PER_SHARD + row
+            yield Candidate(id=f"n/{number}", dataset="n", title=f"title {number % 7}", statement=str(number))
+
+    yield work
+
+
+@contextmanager
+def open_thin(settings: Settings) -> Iterator[Any]:
+    def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
+        for candidate in candidates:
+            if int(candidate.statement) % settings.modulus == 0:
+                yield Rejection(id=candidate.id, dataset="n", stage="filter", reason="divisible", candidate=candidate)
+            else:
+                yield candidate.change("filter", "double", statement=candidate.statement * 2)
+
+    yield work
+
+
+class Unique(Barrier):
+    """Keeps the first row of each title, and hands it the tags of the others."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def look(self, candidate: Candidate) -> tuple[str, str]:
+        return candidate.id, candidate.title
+
+    def decide(self, looks: Sequence[tuple[str, str]]) -> None:
+        self.counts = Counter(title for _, title in looks)
+        self.members: dict[str, list[str]] = {}
+        for name, title in looks:
+            self.members.setdefault(title, []).append(name)
+
+    def needs(self, candidate: Candidate) -> Sequence[str]:
+        return self.members[candidate.title]
+
+    def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
+        first, *rest = self.members[candidate.title]
+        if candidate.id != first:
+            return Rejection(id=candidate.id, dataset="n", stage="filter", reason="duplicate_of", detail=first)
+        return candidate.change("filter", "merge", merged=tuple(rest), tags=tuple(others[r].statement for r in rest))

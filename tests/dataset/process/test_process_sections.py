@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from real_texts import ALL
+
+from microcoder.dataset.process.sections import Example, normalise, render, split
+
+LAYOUTS = {
+    "leetcode": (
+        "Add two numbers.\n\nExample 1:\n\nInput: a = 1, b = 2\nOutput: 3\nExplanation: 1 + 2 is 3.\n\n"
+        "Example 2:\n\nInput: a = 0, b = 0\nOutput: 0\n\nConstraints:\n\n0 <= a, b <= 9\n"
+    ),
+    "apps": (
+        "Add two numbers.\n\n-----Input-----\n\nTwo numbers.\n\n-----Output-----\n\nTheir sum.\n\n-----Examples-----\n"
+        "Input\n1 2\n\nOutput\n3\n\nInput\n0 0\n\nOutput\n0\n\n-----Note-----\nEasy.\n"
+    ),
+    "atcoder": (
+        "Add two numbers.\n\nConstraints\n\n- 0 <= a, b <= 9\n\nInput\n\nTwo numbers.\n\nOutput\n\nTheir sum.\n\n"
+        "Sample Input 1\n\n1 2\n\nSample Output 1\n\n3\n\nThe sum of one and two is three.\n\n"
+        "Sample Input 2\n\n0 0\n\nSample Output 2\n\n0\n"
+    ),
+    "markdown": (
+        "Add two numbers.\n\n### Input Format\nTwo numbers.\n\n### Output Format\nTheir sum.\n\n**Sample Input**\n"
+        "```\n1 2\n```\n**Sample Output**\n```\n3\n```\n**Sample Input**\n"
+        "```\n0 0\n```\n**Sample Output**\n```\n0\n```\n"
+    ),
+    "chinese": (
+        "求和。\n\n示例 1：\n\n输入：a = 1, b = 2\n输出：3\n解释：一加二。\n\n"
+        "示例 2：\n\n输入：a = 0, b = 0\n输出：0\n\n提示：\n\n0 <= a, b <= 9\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_gives_the_same_examples(layout: str) -> None:
+    examples = split(LAYOUTS[layout]).examples
+    values = [(*re.findall(r"\d", one.input), one.output.strip()) for one in examples]
+    assert values == [("1", "2", "3"), ("0", "0", "0")]
+    normal = normalise(LAYOUTS[layout])
+    assert "## Example 1\n\nInput:\n\n```\n" in normal
+    assert normalise(normal) == normal
+
+
+def test_the_parts_are_told_apart() -> None:
+    sections = split(LAYOUTS["atcoder"])
+    assert sections.statement == "Add two numbers."
+    assert sections.input == "Two numbers."
+    assert sections.output == "Their sum."
+    assert sections.constraints == "- 0 <= a, b <= 9"
+    assert sections.examples[0] == Example("1 2", "3", "The sum of one and two is three.")
+
+
+def test_a_statement_without_parts_stays_as_it_is() -> None:
+    text = "Return the sum of a and b.\n\n>>> add(1, 2)\n3\n"
+    assert normalise(text) == text
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_real_statements_keep_their_words_and_have_one_layout(name: str) -> None:
+    problems = ALL[name]()
+    num_examples = 0
+    for problem in problems[::2]:
+        sections = split(problem.statement)
+        normal = render(sections)
+        num_examples += bool(sections.examples)
+        assert render(split(normal)) == normal
+        before, after = (Counter(re.findall(r"\w{4,}|\d+", text)) for text in (problem.statement, normal))
+        labels = {"Example", "Examples", "Sample", "Input", "Output", "Explanation", "Constraints", "Note", "Format"}
+        lost = {word for word in before - after if word.title() not in labels and word.isascii() and not word.isdigit()}
+        assert len(lost) <= 6, (problem.id, lost)
+    if name not in ("kodsport", "codecontests"):  # whose statements show none
+        assert num_examples >= 0.98 * len(problems[::2])

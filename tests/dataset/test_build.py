@@ -1,0 +1,247 @@
+"""A build through the command line: rows accounted for, nothing done twice, killed and taken up again, on Ray."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from microcoder.config import load_config
+from microcoder.dataset import read_problems
+from microcoder.dataset.build import BuildConfig
+from microcoder.dataset.build.session import plan_build
+from microcoder.dataset.formats import FORMATS
+from microcoder.errors import DataError
+
+PLACES = "abcdefgh"
+RECIPES = Path(__file__).parents[2] / "recipes" / "data"
+
+
+def statement(number: int) -> str:
+    """Texts that have little in common, so that no two are duplicates of each other."""
+    generator = random.Random(number)
+    words = " ".join("".join(generator.choices("bdfgklmnprstvz", k=1) + generator.choices("aeiou", k=1)) * 2
+                     + generator.choice(PLACES) for _ in range(40))  # fmt: skip
+    return (
+        f"In the valley of {words} there are two numbers on one line. Print their sum plus {number}.\n\n"
+        f"Input\n\nTwo integers a and b (1 <= a, b <= {1000 + number}).\n\nOutput\n\nOne integer.\n"
+    )
+
+
+def row(number: int, *, added: int | None = None, text: str | None = None) -> dict[str, object]:
+    pairs = [(a, b) for a, b in ((1, 2), (3, 40), (500, 7), (9, 9))]
+    right = number if added is None else added
+    return {
+        "problem_id": number,
+        "question": text or statement(number),
+        "solutions": json.dumps([f"a, b = map(int, input().split())\nprint(a + b + {right})\n"]),
+        "input_output": json.dumps(
+            {"inputs": [f"{a} {b}\n" for a, b in pairs], "outputs": [f"{a + b + number}\n" for a, b in pairs]}
+        ),
+        "difficulty": "interview",
+        "url": f"https://example.org/{number}",
+        "starter_code": "",
+    }
+
+
+def write_rows(path: Path, rows: list[dict[str, object] | str]) -> None:
+    path.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in rows))
+
+
+def write_recipe(tmp_path: Path) -> Path:
+    """Twelve good problems; one broken line, a copy, a wrong reference, one in Swedish, one of the benchmark."""
+    swedish = 2 * "Skriv ett program som läser två heltal från en rad och skriver ut deras summa och lägger till tre. "
+    write_rows(
+        tmp_path / "raw.jsonl",
+        [
+            *(row(number) for number in range(12)),
+            '{"problem_id": 12, "question": ',
+            {**row(3), "problem_id": 13, "url": "https://example.org/13"},
+            row(14, added=99),
+            row(15, text=swedish),
+            {**row(16), "url": "https://example.org/16"},
+        ],
+    )
+    write_rows(tmp_path / "benchmark.jsonl", [row(16)])
+    path = tmp_path / "build.toml"
+    path.write_text(
+        f"""
+name = "small"
+output = "{tmp_path / "corpus"}"
+rows_per_shard = 4
+[[sources]]
+path = "{tmp_path / "raw.jsonl"}"
+format = "apps"
+[[benchmarks]]
+path = "{tmp_path / "benchmark.jsonl"}"
+format = "apps"
+name = "bench"
+[difficulty]
+keep = "all"
+[verify]
+runs = 2
+"""
+    )
+    return path
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    """A recipe of which nothing was done."""
+    return write_recipe(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A recipe that was built without interruption, and what the command said."""
+    path = write_recipe(tmp_path_factory.mktemp("built"))
+    return path, build(path)
+
+
+def run(*arguments: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "microcoder", "data", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250)
+    assert done.returncode == expect, done.stderr
+    return done
+
+
+def build(recipe: Path, *more: str) -> dict[str, Any]:
+    return json.loads(run("build", "-c", recipe, "--json", *more).stdout)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Everything that is released, but the record of where it came from."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".work" not in path.parts
+    }
+
+
+@pytest.mark.slow
+def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path, dict[str, Any]]) -> None:
+    recipe, said = built
+    corpus = recipe.parent / "corpus"
+    steps = {step["step"]: (step["in"], step["kept"], step["rejected"]) for step in said["steps"]}
+    assert steps == {
+        "collect": (17, 16, 1),
+        "process": (16, 15, 1),
+        "filter": (15, 14, 1),
+        "deduplicate": (14, 13, 1),
+        "predict": (13, 13, 0),
+        "select": (13, 13, 0),
+        "verify": (13, 12, 1),
+    }
+    rejected = [line for path in corpus.glob("rejected-*.parquet") for line in pq.read_table(path).to_pylist()]
+    assert {line["reason"]: line["stage"] for line in rejected} == {
+        "not_json": "collect",
+        "not_english": "process",
+        "contaminated": "filter",
+        "duplicate_of": "filter",
+        "reference_fails": "verify",
+    }
+    problems = read_problems(corpus)
+    assert len(problems) == 12
+    assert all(problem.reference for problem in problems)
+    card = (corpus / "README.md").read_text()
+    assert "| verify | 13 | 12 | 1 |" in card
+    assert "true_positive" in card
+    before = contents(corpus)
+    again = build(recipe)
+    assert again["was_finished"]
+    assert contents(corpus) == before
+
+    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.quality.min_words", "13").stdout)
+    assert missing["missing"]["process"] == 0
+    assert missing["missing"]["filter"] == missing["missing"]["verify"] == 17
+
+
+@pytest.mark.slow
+def test_a_build_that_was_killed_ends_with_the_same_bytes(built: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    recipe, other = built[0], tmp_path / "other"
+    generator = random.Random(1)
+    for _ in range(4):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "microcoder", "data", "build", "-c", recipe, "--output", other],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        time.sleep(generator.uniform(0.5, 8))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    build(recipe, "--output", str(other))
+    assert contents(other) == contents(recipe.parent / "corpus")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    build(built[0], "--output", str(tmp_path / "ray"), "--runner", "ray", "--workers", "2")
+    assert contents(tmp_path / "ray") == contents(built[0].parent / "corpus")
+
+
+def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
+    done = json.loads(run("process", "-c", recipe, "--json").stdout)
+    assert [step["step"] for step in done["steps"]] == ["collect", "process"]
+    assert done["corpus"] is None
+    assert not (recipe.parent / "corpus" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "no config; type"),
+        (("--name", "a", "--output", "b"), "sources"),
+        (("-c", "nowhere.toml"), "does not exist"),
+        (("-c", "RECIPE", "--filtre.x", "1"), "filtre"),
+        (("-c", "RECIPE", "--sources", '[{path = "gone.jsonl", format = "apps"}]'), "gone.jsonl does not exist"),
+        (("-c", "RECIPE", "--sources", '[{path = "build.toml", format = "aps"}]'), "'aps' is unknown"),
+        (("-c", "RECIPE", "--difficulty.predictor", "model"), "difficulty.endpoint"),
+    ],
+)
+def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], said: str) -> None:
+    given = [str(recipe) if argument == "RECIPE" else argument for argument in arguments]
+    done = run("build", *given, expect=2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_recipes_are_valid(path: Path) -> None:
+    config = load_config(BuildConfig, [path])
+    assert {source.format for source in (*config.sources, *config.benchmarks)} <= FORMATS.keys()
+
+
+def test_two_sources_of_one_name_are_refused(tmp_path: Path) -> None:
+    source = {"path": "a.jsonl", "format": "apps"}
+    with pytest.raises(ValueError, match="give each a `name`"):
+        BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source, source]})
+
+
+def test_an_archive_is_a_source_and_a_hostile_one_is_refused(tmp_path: Path) -> None:
+    write_rows(tmp_path / "raw.jsonl", [row(1)])
+    with tarfile.open(tmp_path / "set.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "raw.jsonl", "set/raw.jsonl")
+    source = {"path": str(tmp_path / "set.tar.gz"), "format": "apps", "inside": "set/raw.jsonl"}
+    config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [source]})
+    assert plan_build(config, last="collect").num_rows == 1
+    with tarfile.open(tmp_path / "hostile.tar", "w") as archive:
+        archive.add(tmp_path / "raw.jsonl", "../outside.jsonl")
+    hostile = {**source, "path": str(tmp_path / "hostile.tar")}
+    config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [hostile]})
+    with pytest.raises(DataError, match="cannot be unpacked"):
+        plan_build(config)
+    assert not (tmp_path / "corpus" / ".work" / "outside.jsonl").exists()

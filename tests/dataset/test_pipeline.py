@@ -1,0 +1,113 @@
+"""The engine: rows are accounted for, nothing is done twice, a kill at any moment changes nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from microcoder.dataset import Candidate, Rejection
+from microcoder.dataset.pipeline import Runner, Step, read_part, run_steps
+from microcoder.errors import DataError
+
+from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
+
+REST: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
+TESTS = str(Path(__file__).parents[1])
+RUN = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from microcoder.dataset.pipeline import Runner, run_steps
+from dataset import pipeline_steps as steps
+rest = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
+run_steps(steps.shards(40), steps.collect_step(), rest, work=Path(sys.argv[1]), runner=Runner(workers=1),
+          on_progress=lambda *_: time.sleep(0.01))
+"""
+
+
+def contents(work: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(work)): path.read_bytes() for path in sorted(work.rglob("*.parquet"))}
+
+
+def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
+    parts, passages = run_steps(steps.shards(8), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    assert [(p.num_in, p.num_kept, p.num_rejected) for p in passages] == [
+        (40, 40, 0),
+        (40, 26, 14),
+        (26, 7, 19),
+        (7, 5, 2),
+    ]
+    rows = [row for of_step in parts for part in of_step for row in read_part(part.path)]
+    reasons = [row.reason for row in rows if isinstance(row, Rejection)]
+    assert {reason: reasons.count(reason) for reason in reasons} == {"divisible": 16, "duplicate_of": 19}
+    kept = [row for part in parts[-1] for row in read_part(part.path) if isinstance(row, Candidate)]
+    assert all(row.lineage[-1].step == "double" for row in kept)
+    merged = [row for part in parts[2] for row in read_part(part.path) if isinstance(row, Candidate)]
+    assert all(len(row.merged) == len(row.tags) for row in merged)
+    assert sum(len(row.merged) for row in merged) == 19
+
+
+def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
+    for workers in (1, 2):
+        run_steps(
+            steps.shards(4), steps.collect_step(), REST, work=tmp_path / str(workers), runner=Runner(workers=workers)
+        )
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
+    assert len(contents(tmp_path / "1")) == 16
+
+
+def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
+    run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    _, passages = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    assert [passage.num_redone for passage in passages] == [0, 0, 0, 0]
+    changed: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(2, "thin_again")]
+    _, passages = run_steps(steps.shards(4), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    assert [passage.num_redone for passage in passages] == [0, 0, 0, 4]
+    changed[0] = steps.map_step(4)
+    _, passages = run_steps(steps.shards(4), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    assert [passage.num_redone for passage in passages] == [0, 4, 4, 4]
+    _, passages = run_steps(steps.shards(5), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    assert [passage.num_redone for passage in passages] == [1, 1, 5, 5]
+
+
+def test_a_lost_part_is_made_again_from_what_came_before(tmp_path: Path) -> None:
+    parts, _ = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    before = contents(tmp_path)
+    parts[1][2].path.unlink()
+    parts[2][0].path.unlink()
+    _, passages = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    assert [passage.num_redone for passage in passages] == [0, 1, 1, 0]
+    assert contents(tmp_path) == before
+
+
+def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path) -> None:
+    run_steps(steps.shards(40), steps.collect_step(), REST, work=tmp_path / "whole", runner=Runner(workers=1))
+    draw = random.Random(0)
+    for _ in range(6):
+        command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS]
+        with subprocess.Popen(command, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}) as process:
+            deadline = time.monotonic() + 20
+            goal = len(contents(tmp_path / "killed")) + draw.randrange(1, 30)
+            while process.poll() is None and time.monotonic() < deadline:
+                if len(list((tmp_path / "killed").rglob("*.parquet"))) >= goal:
+                    process.send_signal(signal.SIGKILL)
+                    break
+                time.sleep(0.001)
+            process.kill()
+    subprocess.run([sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS], check=True)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    parts, _ = run_steps(steps.shards(1), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    parts[0][0].path.write_bytes(b"nonsense")
+    with pytest.raises(DataError, match="is damaged"):
+        read_part(parts[0][0].path)

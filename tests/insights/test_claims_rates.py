@@ -1,0 +1,85 @@
+"""Rates of the verdicts under known truth: planted effects are found, null effects are not, and intervals cover."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from microcoder.insights.effects import Verdict, draw_weightings, estimate_effect, judge_effect
+
+LEAST = 0.02
+PROBLEMS, SAMPLES = 60, 4
+TRIALS = 200
+SEED_SPREAD = 0.01
+"""Standard deviation of a seed's true difference; about what equal recipes under other seeds show."""
+
+
+def simulate(effect: float, *, num_seeds: int, rng: np.random.Generator) -> np.ndarray:
+    """Differences of accuracy (seeds, weightings) between two levels on the same problems, by binary samples."""
+    weights = draw_weightings(PROBLEMS, num=100)
+    ability = rng.beta(0.8, 1.0, PROBLEMS)
+    gains = effect + 0.05 * rng.standard_normal(PROBLEMS)
+    rows = []
+    for _ in range(num_seeds):
+        drift = SEED_SPREAD * rng.standard_normal()
+        chances = np.clip([ability, ability + gains + drift], 0, 1)
+        solved = rng.binomial(SAMPLES, chances) / SAMPLES
+        rows.append((solved[1] - solved[0]) @ weights)
+    return np.stack(rows)
+
+
+def rates(effect: float, direction: str, *, num_seeds: int) -> tuple[Counter[Verdict], float]:
+    rng = np.random.default_rng([round(1000 * abs(effect)), num_seeds, effect < 0])
+    verdicts: Counter[Verdict] = Counter()
+    widths = []
+    for _ in range(TRIALS):
+        found = estimate_effect(simulate(effect, num_seeds=num_seeds, rng=rng), num_problems=PROBLEMS)
+        verdicts[judge_effect(found, direction=direction, least=LEAST)] += 1  # type: ignore[arg-type]
+        widths.append(found.high - found.low)
+    return verdicts, float(np.mean(widths))
+
+
+@pytest.mark.parametrize("num_seeds", [3, 5])
+def test_no_effect_is_called_undecided_or_absent(num_seeds: int) -> None:
+    verdicts, _ = rates(0.0, "higher", num_seeds=num_seeds)
+    assert verdicts[Verdict.HOLDS] <= 0.05 * TRIALS
+
+
+@pytest.mark.parametrize(("num_seeds", "effect"), [(3, 0.12), (5, 0.08)])
+def test_a_planted_effect_is_found(num_seeds: int, effect: float) -> None:
+    verdicts, _ = rates(effect, "higher", num_seeds=num_seeds)
+    assert verdicts[Verdict.HOLDS] >= 0.8 * TRIALS
+    assert verdicts[Verdict.DOES_NOT] == 0
+
+
+@pytest.mark.parametrize("num_seeds", [3, 5])
+def test_an_effect_of_interest_is_seldom_denied_and_an_opposite_one_never_holds(num_seeds: int) -> None:
+    verdicts, _ = rates(LEAST + 0.02, "higher", num_seeds=num_seeds)
+    assert verdicts[Verdict.DOES_NOT] <= 0.05 * TRIALS
+    verdicts, _ = rates(-0.12, "higher", num_seeds=num_seeds)
+    assert verdicts[Verdict.HOLDS] == 0
+    assert verdicts[Verdict.DOES_NOT] >= 0.8 * TRIALS
+
+
+@pytest.mark.parametrize("num_seeds", [3, 5])
+def test_intervals_without_problems_cover_at_their_rate(num_seeds: int) -> None:
+    rng = np.random.default_rng(1)
+    covered = 0
+    for _ in range(2000):
+        found = estimate_effect(rng.normal(0.5, 1.0, (num_seeds, 1)))
+        covered += found.low <= 0.5 <= found.high
+    assert 0.935 <= covered / 2000 <= 0.965
+
+
+def test_claims_that_two_levels_are_the_same_need_a_narrow_interval() -> None:
+    rng = np.random.default_rng(2)
+    judged: dict[float, Counter[Verdict]] = {0.0: Counter(), 1.0: Counter(), 3.0: Counter()}
+    for truth, verdicts in judged.items():
+        for _ in range(TRIALS):
+            found = estimate_effect(truth + 0.2 * rng.standard_normal((5, 1)))
+            verdicts[judge_effect(found, direction="same", least=1.0)] += 1
+    assert judged[0.0][Verdict.HOLDS] >= 0.95 * TRIALS
+    assert judged[1.0][Verdict.HOLDS] <= 0.05 * TRIALS
+    assert judged[3.0][Verdict.DOES_NOT] >= 0.95 * TRIALS

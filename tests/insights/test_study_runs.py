@@ -1,0 +1,91 @@
+"""A real tiny study, killed in the middle: nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from microcoder.insights.study import MICRO, load_study, plan_runs
+from microcoder.runs import RunDirectory
+
+ROOT = Path(__file__).parents[2]
+STUDY = """
+question = "Does more masking matter?"
+factor = "mask"
+baseline = "recipe.toml"
+reference = "none"
+seeds = [0, 1, 2]
+metrics = ["accuracy"]
+[levels.none]
+[levels.all]
+set = { "algorithm.masking.kind" = "all", "evaluation.sweep_temperatures" = [0.5, 1.5] }
+[scales.quick]
+baseline = "recipe.toml"
+seeds = [0, 1]
+[[claims]]
+id = "M6"
+paper = "..."
+predicates = [
+  { metric = "accuracy", feature = "late", of = ["all"], against = ["none"], direction = "higher", least = 0.02 },
+]
+"""
+RECIPE = """
+prompt_style = "bare"
+num_steps = 2
+cpu_threads = 1
+model = {{kind = "hugging_face", path = "{path}", compute_dtype = "float32", gradient_checkpointing = false}}
+problems = {{kind = "micro", num_train = 8, num_heldout = 2, tiers = ["easy"]}}
+rollout = {{num_samples = 2, max_response_tokens = 20}}
+batch = {{train_batch_size = 4, ppo_mini_batch_size = 4, micro_batch_rollouts = 8}}
+evaluator = {{workers = 1}}
+evaluation = {{samples_per_problem = 1}}
+checkpoint = {{every_steps = 1, keep = 1, keep_best = false}}
+[algorithm.masking]
+kind = "none"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_study_goes_on_after_a_kill_and_does_nothing_twice(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text(RECIPE.format(path=tiny_checkpoint))
+    (tmp_path / "study.toml").write_text(STUDY)
+    runs = plan_runs(load_study(tmp_path / "study.toml"), scale="quick", root=tmp_path / "runs")
+    words = [sys.executable, "-m", "microcoder", "study"]
+    command = [*words, "run", str(tmp_path / "study.toml"), "--quick", "--jobs", "1", "--runs", str(tmp_path / "runs")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    killed = subprocess.Popen(command, env=environment, cwd=tmp_path)
+    while not RunDirectory(runs[0].folder).read_metrics():
+        assert killed.poll() is None
+        time.sleep(0.05)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not all(run.is_finished for run in runs)
+
+    # The worker sees that nobody is there, and lets go of its run.
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert all(run.is_finished for run in runs)
+    assert "4 distinct" in done.stdout
+    assert [row["step"] for row in RunDirectory(runs[0].folder).read_metrics()] == [1, 2]
+    evaluations = RunDirectory(next(run.folder for run in runs if run.level == "all")).read_evaluations()
+    assert [point["temperature"] for point in evaluations[0]["sweep"]] == [0.5, 1.5]
+    assert not any(RunDirectory(run.folder).checkpoints.exists() for run in runs)
+
+    again = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert "4 distinct, 0 missing" in again.stdout
+    (runs[2].folder / "summary.json").unlink()
+    once = subprocess.run([*command, "--dry-run"], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert [line for line in once.stdout.splitlines() if line.startswith("missing")] == [
+        f"missing   {runs[2].folder}  {runs[2].label}"
+    ]
+    assert "4 distinct, 1 missing" in once.stdout
+    micro = plan_runs(load_study(tmp_path / "study.toml"), scale=MICRO, root=tmp_path / "runs")
+    assert {run.folder for run in runs} < {run.folder for run in micro}

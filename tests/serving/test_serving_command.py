@@ -1,0 +1,105 @@
+"""`microcoder serve` as its own process: what it says, how it starts and how it ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from microcoder.cli import main
+
+from .conftest import ADD, PROBLEM  # pyrefly: ignore[missing-import]
+
+SERVE = [sys.executable, "-m", "microcoder", "serve"]
+SLEEP = "import time\ntime.sleep({})\n" + ADD + "  # {}"
+
+
+@contextmanager
+def serve(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    process = subprocess.Popen([*SERVE, "--port", "0", *options], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        found = re.search(r"serving on (http://\S+),", process.stderr.readline())
+        assert found, process.stderr.read()
+        yield found[1], process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ask(url: str, seconds: float, number: int) -> httpx.Response:
+    programs = [{"problem": 0, "code": SLEEP.format(seconds, number)}]
+    message = {"problems": [PROBLEM.model_dump(mode="json")], "programs": programs}
+    return httpx.post(f"{url}/v1/judge", json=message, timeout=60)
+
+
+def test_asked_to_end_it_finishes_what_it_has_and_takes_nothing_more() -> None:
+    with serve("--workers", "2", "--time-scale", "1") as (url, process), ThreadPoolExecutor(8) as pool:
+        waiting = [pool.submit(ask, url, 0.3, number) for number in range(8)]
+        while "microcoder_queued_programs 8.0" not in httpx.get(f"{url}/metrics").text:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        answers = [future.result() for future in waiting]
+        assert process.wait(20) == 0
+        assert process.stderr is not None
+        assert "the service has ended" in process.stderr.read()
+        assert [answer.status_code for answer in answers] == [200] * 8
+        assert all(answer.json()["verdicts"][0]["outcome"] == "accepted" for answer in answers)
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/healthz")
+
+
+def test_what_is_left_after_the_grace_is_given_back() -> None:
+    options = ("--workers", "1", "--no-self-test", "--time-scale", "1", "--grace-seconds", "0.5")
+    with serve(*options) as (url, process), ThreadPoolExecutor(6) as pool:
+        waiting = [pool.submit(ask, url, 2.0, number) for number in range(6)]
+        while "microcoder_queued_programs 6.0" not in httpx.get(f"{url}/metrics").text:
+            time.sleep(0.02)
+        children = [int(pid) for task in Path(f"/proc/{process.pid}/task").iterdir() for pid in _children(task)]
+        process.send_signal(signal.SIGTERM)
+        answers = [future.result() for future in waiting]
+        assert process.wait(20) == 0
+    assert {answer.status_code for answer in answers} <= {200, 503}
+    given_back = [answer for answer in answers if answer.status_code == 503]
+    assert len(given_back) >= 4
+    assert all("shutting down" in answer.json()["detail"] and answer.headers["Retry-After"] for answer in given_back)
+    assert children
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+
+def _children(task: Path) -> list[str]:
+    return (task / "children").read_text().split()
+
+
+def test_wrong_options_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tokens").write_text("short\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for options, words in (
+            (["--max-queued", "0"], "max_queued"),
+            (["--max-qeued", "7"], "--max-queued"),
+            (["--host", "0.0.0.0"], "--token-file"),
+            (["--host", "no.such.host.invalid"], "cannot listen"),
+            (["--token-file", str(tmp_path / "none")], "cannot be read"),
+            (["--token-file", str(tmp_path / "tokens")], "too weak"),
+            (["--require", "cobol"], "cobol"),
+            (["--workers", "0"], "workers = 0"),
+            (["--port", "99999"], "port = 99999"),
+            (["--port", port], f"cannot listen on 127.0.0.1:{port}"),
+        ):
+            with pytest.raises(SystemExit) as ended:
+                main(["serve", *options])
+            said = capsys.readouterr()
+            assert (ended.value.code, said.out) == (2, ""), options
+            assert words in said.err
+            assert len(said.err.strip().splitlines()) == 1, said.err

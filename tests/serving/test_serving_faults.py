@@ -1,0 +1,182 @@
+"""What is overloaded, cut off or killed: nothing is lost, nothing is told twice, a fault is not a verdict."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from microcoder.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.evaluator import Judge
+from microcoder.serving.client import JudgeClient
+from microcoder.types import Outcome, Problem, Program, TestCase
+
+from .conftest import ADD, PROBLEM, TOKEN, Running, serving  # pyrefly: ignore[missing-import]
+
+SLOW = Problem(id="slow", tests=PROBLEM.tests, time_limit_seconds=0.3, memory_limit_mib=256)
+
+
+def endless(name: object) -> dict[str, object]:
+    program = {"problem": 0, "code": f"while True: pass  # {name}"}
+    return {"problems": [SLOW.model_dump(mode="json")], "programs": [program]}
+
+
+def alternate(what: str, number: int) -> list[Program]:
+    """Return programs, each its own: right, wrong, right, ..."""
+    return [Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)]
+
+
+def wait_for(what: object, seconds: float = 20.0) -> None:
+    """Wait until a function says yes."""
+    give_up = time.monotonic() + seconds
+    while not what():  # type: ignore[operator]
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def num_queued(running: Running) -> int:
+    return running.service.metrics.queued._value.get()
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes that a process has started, and theirs: fork servers, and what runs in them."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:
+        return []
+    return [process for child in children for process in (child, *descendants(child))]
+
+
+def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> None:
+    with serving(judge, max_queued=4, grace_seconds=0) as running, ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda n: running.post("/v1/judge", endless(f"over {n}")), range(12)))
+        refused = [answer for answer in answers if answer.status_code == 429]
+        judged = [answer.json()["verdicts"][0]["outcome"] for answer in answers if answer.status_code == 200]
+        assert len(refused) + len(judged) == 12
+        assert refused
+        assert set(judged) == {"time_limit"}
+        assert all(1 <= int(answer.headers["Retry-After"]) <= 60 for answer in refused)
+        assert "at most 4 are taken" in refused[0].json()["detail"]
+        assert httpx.get(f"{running.url}/readyz").status_code == 200
+        too_many = {"problems": endless(0)["problems"], "programs": [{"problem": 0, "code": "x"}] * 5}
+        assert running.post("/v1/judge", too_many).status_code == 413
+        programs = alternate("over", 60)
+        told: list[int] = []
+        with JudgeClient(running.url, batch_size=2, connections=8) as client:
+            verdicts = client.judge(programs, [PROBLEM] * 60, on_verdict=lambda index, verdict: told.append(index))
+        assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
+        assert sorted(told) == list(range(60))
+        assert num_queued(running) == 0
+
+
+def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> None:
+    judged = running.judge.statistics.judged
+    endless_programs = [{"problem": 0, "code": f"while True: pass  # left {n}"} for n in range(40)]
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{running.url}/v1/judge", json={**endless(0), "programs": endless_programs}, timeout=0.5)
+    wait_for(lambda: num_queued(running) == 0)
+    assert running.post("/v1/judge", endless("stayed")).json()["verdicts"][0]["outcome"] == "time_limit"
+    assert running.judge.statistics.judged - judged < 20
+
+
+def test_sandboxes_that_are_killed_cost_no_verdict(running: Running) -> None:
+    programs = [Program(f"import time; time.sleep(0.05)\n{program.code}") for program in alternate("killed", 80)]
+    told: list[int] = []
+    is_over = threading.Event()
+    killed: list[int] = []
+
+    def kill_now_and_then() -> None:
+        while not is_over.wait(0.5) and len(killed) < 4:
+            # In turn the innermost, a program that runs, and the outermost, a fork server.
+            for pid in descendants(os.getpid())[-1 if len(killed) % 2 == 0 else 0 :][:1]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+
+    killer = threading.Thread(target=kill_now_and_then)
+    killer.start()
+    with JudgeClient(running.url, batch_size=8) as client:
+        verdicts = client.judge(programs, [PROBLEM] * 80, on_verdict=lambda index, verdict: told.append(index))
+    is_over.set()
+    killer.join()
+    assert killed
+    assert sorted(told) == list(range(80))
+    expected = [Outcome.WRONG_ANSWER if n % 2 else Outcome.ACCEPTED for n in range(80)]
+    assert [verdict.outcome for verdict in verdicts] == expected
+
+
+def test_the_client_says_what_the_judge_says(running: Running) -> None:
+    codes = [ADD, "print(3)", "1 / 0", None, ADD]
+    programs = [Program(code, reason="" if code else "cut") for code in codes]
+    with JudgeClient(running.url, batch_size=2) as client:
+        verdicts = client.judge(programs, [PROBLEM] * 5)
+        assert client.about()["workers"] == 2
+        assert client.submit(Program(ADD), PROBLEM).result(30).is_accepted
+    for mine, theirs in zip(verdicts, running.judge.judge(programs, [PROBLEM] * 5), strict=True):
+        assert (mine.outcome, mine.detail, mine.tests_total) == (theirs.outcome, theirs.detail, theirs.tests_total)
+        assert [test.verdict for test in mine.tests] == [test.verdict for test in theirs.tests]
+    with pytest.raises(EvaluatorFault, match="closed"):
+        client.submit(Program(ADD), PROBLEM)
+
+
+def test_the_client_halves_what_is_too_large(running: Running) -> None:
+    programs = [Program(f"{ADD}  # {'x' * 300_000} {n}") for n in range(8)]
+    with JudgeClient(running.url) as client:
+        assert all(verdict.is_accepted for verdict in client.judge(programs, [PROBLEM] * 8))
+        with pytest.raises(DataError, match="413"):
+            client.judge([Program("#" * (2 << 20))], [PROBLEM])
+
+
+def test_the_client_tells_a_fault_from_a_refusal(judge: Judge, running: Running) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with JudgeClient(f"http://127.0.0.1:{taken.getsockname()[1]}", patience_seconds=0.5) as client:
+            (verdict,) = client.judge([Program(ADD)], [PROBLEM])
+    assert (verdict.outcome, verdict.is_scorable) == (Outcome.SANDBOX_FAULT, False)
+    assert "ConnectError" in verdict.detail
+    with JudgeClient(running.url) as client:
+        with pytest.raises(DataError, match="time limit of 600 s"):
+            client.judge([Program(ADD)], [Problem(id="x", tests=PROBLEM.tests, time_limit_seconds=600)])
+        with pytest.raises(DataError, match="101 tests; send at most 100"):
+            client.judge([Program(ADD)], [Problem(id="x", tests=(TestCase(input="", output=""),) * 101)])
+        with pytest.raises(DataError, match="1 programs but 0 problems"):
+            client.judge([Program(ADD)], [])
+    with serving(judge, tokens=(TOKEN,), grace_seconds=0) as guarded:
+        with JudgeClient(guarded.url, token="another") as client, pytest.raises(ConfigError, match="401"):
+            client.judge([Program(ADD)], [PROBLEM])
+        with JudgeClient(guarded.url, token=TOKEN) as client:
+            assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
+    for options in ({"url": "judge:8077"}, {"url": "http://x", "batch_size": 0}):
+        with pytest.raises(ConfigError):
+            JudgeClient(**options)  # type: ignore[arg-type]
+
+
+def test_a_service_that_restarts_is_asked_again() -> None:
+    programs = alternate("restart", 100)
+    told: list[int] = []
+    with (
+        Judge(workers=1, time_scale=1.0) as first,
+        Judge(workers=1, time_scale=1.0) as second,
+        serving(first, grace_seconds=0) as before,
+        JudgeClient(before.url, batch_size=4) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        port = before.server.port
+        judging = pool.submit(client.judge, programs, [PROBLEM] * 100, on_verdict=lambda n, v: told.append(n))
+        wait_for(lambda: len(told) > 8)
+        before.server.handle_exit(signal.SIGTERM, None)
+        before.thread.join(30)
+        with serving(second, port=port, grace_seconds=0):
+            verdicts = judging.result(60)
+    assert client.num_retries > 0
+    assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(100)]
+    assert sorted(told) == list(range(100))

@@ -1,0 +1,107 @@
+"""The judge on a Ray cluster of two nodes: verdicts are told once, also when actors and nodes die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from microcoder.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.types import Outcome, Problem, Program, TestCase
+
+ray: Any = pytest.importorskip("ray")
+pytestmark = pytest.mark.timeout(180)
+
+ADD = "a, b = map(int, input().split())\nprint(a + b)"
+PROBLEM = Problem(id="sum", tests=(TestCase(input="1 2", output="3"), TestCase(input="4 5", output="9")))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes with a processor each."""
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    nodes.add_node(num_cpus=1)
+    ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
+def programs_to_judge(what: str) -> tuple[list[Program], list[bool]]:
+    """Return programs, each its own, every third of them wrong; and which are right."""
+    numbers = range(60)
+    right = [number % 3 != 0 for number in numbers]
+    return [Program(ADD.replace("a + b", f"a + b + {int(not right[n])}") + f"  # {what} {n}") for n in numbers], right
+
+
+def test_a_judge_without_a_cluster_is_refused() -> None:
+    from microcoder.serving.ray_judge import RayJudge
+
+    if not ray.is_initialized():
+        with pytest.raises(ConfigError, match=r"call ray\.init"):
+            RayJudge()
+
+
+def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(cluster: Any) -> None:
+    from microcoder.serving.ray_judge import RayJudge
+
+    with RayJudge(time_scale=1.0) as judge:
+        while len(judge.nodes) < 2:
+            time.sleep(0.05)
+        for what in ("actor", "node"):
+            programs, right = programs_to_judge(what)
+            told: list[int] = []
+            killed = threading.Event()
+
+            def kill(what: str = what, killed: threading.Event = killed) -> None:
+                if what == "actor":
+                    handle = next(iter(judge._actors.values())).handle
+                    os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
+                else:
+                    cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+                killed.set()
+
+            def note(index: int, verdict: object, told: list[int] = told, kill: Any = kill) -> None:
+                told.append(index)
+                if len(told) == 10:
+                    threading.Thread(target=kill).start()
+
+            verdicts = judge.judge(programs, [PROBLEM] * len(programs), on_verdict=note)
+            assert [verdict.is_accepted for verdict in verdicts] == right
+            assert sorted(told) == list(range(len(programs)))
+            assert killed.wait(30)
+        assert judge.submit(Program(f"{ADD} # after"), PROBLEM).result(60).is_accepted
+        assert judge.num_losses >= 1
+
+
+def test_it_answers_as_a_judge_in_process_does(cluster: Any) -> None:
+    from microcoder.serving.ray_judge import RayJudge
+
+    with RayJudge(time_scale=1.0) as judge:
+        assert judge.judge([Program(None, reason="cut")], [PROBLEM])[0].outcome is Outcome.NO_CODE
+        assert judge.judge([], []) == []
+        assert asyncio.run(judge.judge_async(Program("print(3)"), PROBLEM)).outcome is Outcome.WRONG_ANSWER
+        with pytest.raises(DataError, match="1 programs but 0 problems"):
+            judge.judge([Program(ADD)], [])
+        with pytest.raises(DataError, match="'cpp', problem sum wants 'python'"):
+            judge.judge([Program(ADD), Program(ADD, "cpp")], [PROBLEM, PROBLEM])
+        assert judge.num_losses == 0
+        waiting = [judge.submit(Program(f"while True: pass  # {n}"), PROBLEM) for n in range(20)]
+    assert {future.result(10).outcome for future in waiting} == {Outcome.SANDBOX_FAULT}
+    with pytest.raises(EvaluatorFault, match="closed"):
+        judge.submit(Program(ADD), PROBLEM)
+
+
+def test_a_cluster_whose_sandboxes_do_not_start_is_an_error_and_not_a_wait(cluster: Any) -> None:
+    from microcoder.serving.ray_judge import RayJudge
+
+    with pytest.raises(EvaluatorFault, match=r"no judge starts on the Ray cluster: .*seccomp"):
+        RayJudge(time_scale=1.0, layers=("limits",))

@@ -1,0 +1,165 @@
+"""Our own API; who is let in; and what hostile requests get."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from microcoder.errors import ConfigError
+from microcoder.evaluator import Judge
+from microcoder.serving.settings import read_tokens
+
+from .conftest import ADD, PROBLEM, TOKEN, Running, serving  # pyrefly: ignore[missing-import]
+
+SUM = {"id": "sum", "tests": [{"input": "1 2", "output": "3"}]}
+
+
+def asking(code: str | None = ADD, **problem: object) -> dict[str, Any]:
+    return {"problems": [{**SUM, **problem}], "programs": [{"problem": 0, "code": code}]}
+
+
+def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
+    request = {"problems": [SUM], "programs": [{"problem": 0, "code": code} for code in (ADD, "print(4)", None)]}
+    verdicts = running.post("/v1/judge", request).json()["verdicts"]
+    assert [verdict["outcome"] for verdict in verdicts] == ["accepted", "wrong_answer", "no_code"]
+    assert verdicts[0]["tests"][0]["verdict"] == "accepted"
+    ran = running.post("/v1/run", {"code": "print(open('x/y').read())", "files": {"x/y": "hi"}}).json()
+    assert (ran["failure"], ran["stdout"], ran["exit_code"]) == (None, "hi\n", 0)
+    about = httpx.get(f"{running.url}/v1/about").json()
+    assert about["isolation"]["level"] == running.judge.isolation.level
+    schema = httpx.get(f"{running.url}/openapi.json").json()
+    assert {"/v1/judge", "/v1/run", "/run_code", "/submit", "/api/v2/execute"} <= schema["paths"].keys()
+    metrics = httpx.get(f"{running.url}/metrics").text
+    assert 'microcoder_requests_total{route="/v1/judge",status="200"}' in metrics
+    assert "microcoder_judge_judged_total" in metrics
+
+
+HOSTILE: dict[str, tuple[str, Any, int, str]] = {
+    "malformed": ("/v1/judge", b"{", 422, "JSON"),
+    "nested": ("/v1/judge", b"[" * 200_000, 422, ""),
+    "not json": ("/run_code", b"\xff\xfe\x00", 422, ""),
+    "no fields": ("/v1/judge", {}, 422, "problems"),
+    "no tests": ("/v1/judge", asking(tests=[]), 422, "tests"),
+    "unknown key": ("/v1/judge", {**asking(), "tests": 1}, 422, "not permitted"),
+    "no character": ("/v1/judge", {**asking(), "\ud800": 1}, 422, "unicode"),
+    "10,000 tests": ("/v1/judge", asking(tests=SUM["tests"] * 10_000), 413, "10000 tests; send at most 100"),
+    "10,000 programs": (
+        "/v1/judge",
+        {"problems": [SUM], "programs": [{"problem": 0, "code": "x"}] * 10_000},
+        413,
+        "send at most 64",
+    ),
+    "no such problem": ("/v1/judge", {"problems": [SUM], "programs": [{"problem": 1, "code": "x"}]}, 422, "count from"),
+    "oversized": ("/v1/judge", asking("#" * (2 << 20)), 413, "at most 1 MiB"),
+    "unknown language": ("/v1/judge", asking(language="cobol"), 422, "language = 'cobol'"),
+    "unknown language to run": ("/run_code", {"code": "x", "language": "cobol"}, 422, "language = 'cobol'"),
+    "endless limit": ("/v1/judge", asking(time_limit_seconds=600), 422, "time limit of 600 s"),
+    "infinite limit": (
+        "/run_code",
+        b'{"code": "x", "language": "python", "run_timeout": Infinity}',
+        422,
+        "run_timeout",
+    ),
+    "no number": ("/run_code", b'{"code": "x", "language": "python", "run_timeout": NaN}', 422, "run_timeout"),
+    "huge memory": ("/run_code", {"code": "x", "language": "python", "memory_limit_MB": 1 << 40}, 422, "memory limit"),
+    "negative problem": ("/v1/judge", {"problems": [SUM], "programs": [{"problem": -1, "code": "x"}]}, 422, "problem"),
+    "path up": ("/run_code", {"code": "x", "language": "python", "files": {"../x": ""}}, 422, "plain relative path"),
+    "path abs": ("/run_code", {"code": "x", "language": "python", "files": {"/etc/x": ""}}, 422, "plain relative path"),
+    "path nul": ("/run_code", {"code": "x", "language": "python", "files": {"a\0b": ""}}, 422, "plain relative path"),
+    "many files": (
+        "/run_code",
+        {"code": "x", "language": "python", "files": {str(n): "" for n in range(99)}},
+        422,
+        "99",
+    ),
+    "not base64": ("/run_code", {"code": "x", "language": "python", "files": {"a": "?"}}, 422, "base64"),
+    "fetch": ("/run_code", {"code": "x", "language": "python", "fetch_files": ["/etc/passwd"]}, 422, "fetch_files"),
+    "no data": ("/submit", {"id": 1, "completion": "x", "config": {"language": "python"}}, 422, "provided_data"),
+    "bad data": (
+        "/submit",
+        {"id": 1, "completion": "x", "config": {"language": "python", "provided_data": {"test": "[{}]"}}},
+        422,
+        "stdin",
+    ),
+    "code to extract code": (
+        "/submit",
+        {"id": 1, "completion": "x", "config": {"language": "python", "custom_extract_logic": "import os"}},
+        422,
+        "custom_extract_logic",
+    ),
+    "no such route": ("/v1/../../etc/passwd", {}, 404, "Not Found"),
+    "empty code": ("/api/v2/execute", {"language": "python", "version": "*", "files": []}, 422, "files"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_requests_are_refused_in_words(running: Running, name: str) -> None:
+    path, message, status, words = HOSTILE[name]
+    content = message if isinstance(message, bytes) else json.dumps(message).encode()
+    before = set(os.listdir("/tmp"))
+    answer = httpx.post(running.url + path, content=content, headers={"Content-Type": "application/json"}, timeout=60)
+    text = answer.json().get("detail") or answer.json().get("message")
+    assert answer.status_code in (status, 400 if status == 422 else status), text
+    assert words in text
+    assert len(text) < 2000
+    assert "Traceback" not in text
+    assert not [made for made in set(os.listdir("/tmp")) - before if "microcoder" in made]
+    assert httpx.get(f"{running.url}/readyz").status_code == 200
+    assert running.service.metrics.queued._value.get() == 0
+
+
+def test_a_body_that_grows_without_a_stated_size_is_cut_off(running: Running) -> None:
+    answer = httpx.post(f"{running.url}/v1/judge", content=(b" " * 65536 for _ in range(40)), timeout=60)
+    assert (answer.status_code, answer.json()["detail"]) == (413, "the request is too large; send at most 1 MiB")
+
+
+def test_a_body_that_does_not_arrive_and_rubbish_end_in_4xx(judge: Judge) -> None:
+    with serving(judge, body_seconds=0.2, grace_seconds=0) as running:
+        for sent, status in (
+            (b"POST /v1/judge HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", b"408"),
+            (b"POST /v1/judge HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", b"400"),
+            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"400"),
+        ):
+            with socket.create_connection(("127.0.0.1", running.server.port), 30) as connection:
+                connection.sendall(sent)
+                connection.shutdown(socket.SHUT_WR) if status == b"400" else None
+                assert connection.recv(1000).split()[1] == status
+
+
+def test_only_those_with_a_token_are_let_in(judge: Judge, tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"# for tests\n\n{TOKEN}\n")
+    with serving(judge, tokens=tuple(read_tokens(file)), grace_seconds=0) as running:
+        basic = running.url.replace("http://", f"http://any:{TOKEN}@")
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        assert httpx.get(f"{running.url}/healthz").status_code == 200
+        assert httpx.post(f"{basic}/v1/judge", json=asking(), timeout=60).status_code == 200
+        assert running.post("/v1/judge", asking(), headers=bearer).status_code == 200
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic ???"}, {"Authorization": "x"}):
+            for path in ("/v1/judge", "/run_code", "/api/v2/execute", "/metrics", "/openapi.json", "/nowhere"):
+                answer = running.post(path, asking(), headers=headers)
+                assert answer.status_code == 401
+                assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(("text", "words"), [("", "holds no token"), ("short\n", "5 characters is too weak")])
+def test_weak_tokens_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "tokens").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        read_tokens(tmp_path / "tokens")
+
+
+def test_what_is_judged_is_what_the_evaluator_says(running: Running) -> None:
+    programs = [ADD, "print(3)", "1 / 0"]
+    request = {
+        "problems": [PROBLEM.model_dump(mode="json")],
+        "programs": [{"problem": 0, "code": f"{code}  # own"} for code in programs],
+    }
+    outcomes = [verdict["outcome"] for verdict in running.post("/v1/judge", request).json()["verdicts"]]
+    assert outcomes == ["accepted", "wrong_answer", "runtime_error"]

@@ -1,0 +1,31 @@
+"""Runs that are only read, written once; a browser, where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chromium import BROWSER, Chromium
+from viewer_runs import write_evaluation, write_problems, write_training, write_verdicts
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """A headless Chromium, in a window of 1280 x 900; tests that change it are given it back as it was."""
+    if BROWSER is None:
+        pytest.skip("no chromium, chromium-browser or google-chrome is installed here")
+    with Chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `one` and `two` (training), `eval`, `judged.jsonl`, `problems.jsonl` and `submissions.jsonl`."""
+    root = tmp_path_factory.mktemp("shelf")
+    write_training(root / "one", manifest={"name": "one"})
+    write_training(root / "two", manifest={"name": "two"}, seed=1, num_steps=4, is_finished=False)
+    write_evaluation(root / "eval")
+    write_verdicts(root / "judged.jsonl")
+    write_problems(root / "problems.jsonl")
+    return root

@@ -1,0 +1,213 @@
+"""The three kinds of runs, read from their files: whole, growing, damaged, rewound."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from viewer_runs import edit_rollouts, verdict, write_evaluation, write_problems, write_training, write_verdicts
+
+from microcoder.errors import DataError
+from microcoder.runs import RunDirectory
+from microcoder.viewer import Collection, open_collection, training_source
+from microcoder.viewer.answers import list_rollouts, list_runs, show_rollout, show_test, show_text
+
+
+@pytest.fixture
+def look_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the files for every question, not once a second."""
+    monkeypatch.setattr("microcoder.viewer.training_source._SECONDS_BETWEEN_LOOKS", -1)
+    monkeypatch.setattr("microcoder.viewer.line_source._SECONDS_BETWEEN_LOOKS", -1)
+
+
+def ids(collection: Collection, **words: str) -> list[str]:
+    return [row["id"] for row in list_rollouts(collection, {"count": "500", **words})["rows"]]
+
+
+def test_curves_have_every_quantity_and_its_steps(shelf: Path) -> None:
+    (told,) = list_runs(open_collection([shelf / "one"]), {})
+    charts = {chart["id"]: chart for chart in told["charts"]}
+    wanted = {"accuracy", "accuracy-easy", "accuracy-medium", "accuracy-hard", "reward", "length", "diversity"}
+    wanted |= {"temperature", "truncated", "masked", "seconds-generate", "seconds-judge", "seconds-update"}
+    assert wanted <= charts.keys()
+    (heldout,) = charts["accuracy"]["series"]
+    assert heldout["steps"] == [0, 4, 8]
+    for low, value, high in zip(heldout["low"], heldout["values"], heldout["high"], strict=True):
+        assert low <= value <= high
+    (training, _) = charts["diversity"]["series"]
+    assert training["steps"] == [1, 2, 4, 5, 6, 7, 8]
+    assert (told["kind"], told["state"]) == ("training", "finished")
+
+
+def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=2)
+    metrics = RunDirectory(run).metrics
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    rows[0] |= {"alarms": ["all_groups_flat"], "optimizer": {"loss": float("nan")}, "filtered_groups": 2}
+    rows[1] |= {"alarms": ["all_groups_flat"], "sampled_accuracy": 0.25}
+    metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (told,) = list_runs(open_collection([run]), {})
+    assert any("all groups flat: 2 steps between 1 and 2" in notice for notice in told["notices"])
+    charts = {chart["id"]: chart["series"] for chart in told["charts"]}
+    assert charts["optimizer-loss"][0]["steps"] == [2]
+    assert charts["filtered"][0]["values"] == [2, 0]
+
+
+def test_a_rollout_has_texts_tests_and_its_group(shelf: Path) -> None:
+    collection = open_collection([shelf / "one"], problem_files=[shelf / "problems.jsonl"])
+    shown = show_rollout(collection, {"run": "one", "id": "train/3/5"})
+    assert (shown["problem_id"], shown["sample_index"], shown["prompt"]) == (
+        "train/001",
+        1,
+        "Add the numbers of train/001.",
+    )
+    assert [row["id"] for row in shown["group"]] == [f"train/3/{row}" for row in (4, 5, 6, 7)]
+    assert shown["completion"].startswith("We add <both>")
+    asked = show_test(collection, {"run": "one", "problem": "train/001", "test": "1"})
+    assert (asked["input"], asked["expected"], asked["num_tests"]) == ("1 1\n", "3\n", 3)
+    assert not show_test(collection, {"run": "one", "problem": "train/001", "test": "3"})["is_known"]
+
+
+def test_the_actual_output_is_kept_where_it_was_recorded(shelf: Path) -> None:
+    collection = open_collection([shelf / "one"])
+    found = list_rollouts(collection, {"run": "one", "verdict": "wrong_answer"})["rows"][0]
+    tests = show_rollout(collection, {"run": "one", "id": found["id"]})["tests"]
+    assert [test["output"] for test in tests] == [None, "<2>\n"]
+
+
+def test_a_length_penalty_is_a_fact_of_the_rollout(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    edit_rollouts(run, 1, lambda row: {**row, "length_penalty": -0.25})
+    shown = show_rollout(open_collection([run]), {"run": "demo", "id": "train/1/0"})
+    assert shown["facts"] == {"length penalty": "-0.250"}
+
+
+@pytest.mark.usefixtures("look_always")
+def test_a_run_that_goes_on_and_is_rewound_is_followed(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=3, evaluate_every=9)
+    collection = open_collection([run])
+    assert len(ids(collection, run="demo", split="train")) == 72
+    last = RunDirectory(run).rollout_file(3)
+    kept = last.read_bytes()
+    last.unlink()
+    assert len(ids(collection, run="demo", split="train")) == 48
+    last.write_bytes(kept[:100])
+    assert len(ids(collection, run="demo", split="train")) == 48
+    assert any("step_000003.parquet is no readable Parquet" in n for n in list_runs(collection, {})[0]["notices"])
+    last.write_bytes(kept)
+    assert len(ids(collection, run="demo", split="train")) == 72
+
+
+def test_only_the_columns_of_the_list_are_read_for_the_list(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = training_source._present
+
+    def watch(file: Any, names: Any) -> list[str]:
+        found = real(file, names)
+        asked.extend(found)
+        return found
+
+    monkeypatch.setattr(training_source, "_present", watch)
+    ids(open_collection([shelf / "one"]), run="one")
+    assert asked
+    assert not {"prompt", "completion", "program", "tests"} & set(asked)
+
+
+def test_rollouts_of_an_older_version_open_without_its_columns(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    run = write_training(tmp_path / "run", num_steps=1)
+    path = RunDirectory(run).rollout_file(1)
+    pq.write_table(pq.read_table(path).drop_columns(["masked_why", "num_tokens", "tests", "length_penalty"]), path)
+    shown = show_rollout(open_collection([run]), {"run": "demo", "id": "train/1/0"})
+    assert (shown["masked_why"], shown["num_tokens"], shown["tests"]) == ("", None, [])
+
+
+def test_an_evaluation_joins_samples_and_verdicts(shelf: Path) -> None:
+    collection = open_collection([shelf / "eval"], problem_files=[shelf / "problems.jsonl"])
+    (told,) = list_runs(collection, {})
+    assert [table["title"] for table in told["tables"]] == ["Accuracy", "Samples by verdict"]
+    assert (told["kind"], told["state"], told["notices"]) == ("evaluation", "finished", [])
+    shown = show_rollout(collection, {"run": "eval", "id": "evaluation/0/1"})
+    assert (shown["verdict"], shown["tests_passed"], shown["tier"], shown["reward"]) == ("wrong_answer", 1, "x easy", 0)
+    assert shown["tests"][1]["output"] == "1\n"
+    assert shown["facts"] == {"title": "T0", "platform": "x", "difficulty": "easy"}
+
+
+@pytest.mark.usefixtures("look_always")
+def test_an_evaluation_that_goes_on_is_followed_and_the_last_verdict_counts(tmp_path: Path) -> None:
+    folder = write_evaluation(tmp_path / "eval", num_judged=1)
+    collection = open_collection([folder])
+    assert list_rollouts(collection, {"run": "eval"})["verdicts"] == {"accepted": 1, "not judged yet": 3}
+    with (folder / "verdicts.jsonl").open("a") as file:
+        again = {**verdict(1), "problem_id": "train/000", "sample_index": 0}
+        file.write(json.dumps(again) + "\n" + '{"problem_id": "train/001", "cut')
+    assert list_rollouts(collection, {"run": "eval"})["verdicts"] == {"wrong_answer": 1, "not judged yet": 3}
+
+
+def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> None:
+    collection = open_collection([shelf / "judged.jsonl"], problem_files=[shelf / "submissions.jsonl"])
+    shown = show_rollout(collection, {"run": "judged", "id": "judged/0/1"})
+    assert (shown["problem_id"], shown["program"], shown["verdict"]) == ("s1", "print(1)\n", "wrong_answer")
+    assert shown["facts"] == {"isolation": "full"}
+    alone = open_collection([shelf / "judged.jsonl"])
+    assert "--problems" in list_runs(alone, {})[0]["notices"][0]
+
+
+@pytest.mark.usefixtures("look_always")
+def test_verdicts_that_are_still_written_are_followed(tmp_path: Path) -> None:
+    partial = write_verdicts(tmp_path / "v.jsonl.partial", num=2)
+    collection = open_collection([tmp_path / "v.jsonl"])
+    assert len(ids(collection, run="v")) == 2
+    partial.unlink()
+    write_verdicts(tmp_path / "v.jsonl", num=4)
+    assert len(ids(collection, run="v")) == 4
+
+
+def test_long_texts_are_cut_with_their_length_and_had_whole_on_request(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    edit_rollouts(run, 1, lambda row: {**row, "completion": "x" * 60_000})
+    collection = open_collection([run])
+    words = {"run": "demo", "id": "train/1/0"}
+    shown = show_rollout(collection, words)
+    assert (len(shown["completion"]), shown["cut"]) == (50_000, {"completion": 60_000})
+    assert len(show_text(collection, {**words, "field": "completion"})["text"]) == 60_000
+    with pytest.raises(DataError, match="not in the files"):
+        show_text(collection, {**words, "field": "advantage"})
+
+
+def test_runs_of_one_name_have_keys_of_their_own(shelf: Path) -> None:
+    assert list(open_collection([shelf / "one", shelf / "one"]).sources) == ["one", "one-2"]
+
+
+def test_tests_of_the_micro_lab_are_generated_again(tmp_path: Path) -> None:
+    from microcoder.micro import generate_problems
+
+    problems = {"kind": "micro", "seed": 0, "num_train": 2, "num_heldout": 2, "tiers": ["easy"], "styles": ["function"]}
+    run = write_training(tmp_path / "run", num_steps=1, manifest={"config": {"problems": problems}})
+    made = generate_problems(split="train", num_problems=2, seed=0, tiers=["easy"], styles=["function"])
+    shown = show_test(open_collection([run]), {"run": "demo", "problem": made[0].id, "test": "0"})
+    assert (shown["input"], shown["expected"]) == (made[0].tests[0].input, made[0].tests[0].output)
+
+
+@pytest.mark.parametrize("name", ["missing", "empty"])
+def test_what_is_no_run_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=rf"{name} is no run: it has no manifest.json; name a folder"):
+        open_collection([tmp_path / name])
+
+
+def test_a_problem_file_that_is_not_here_is_told(shelf: Path, tmp_path: Path) -> None:
+    (told,) = list_runs(open_collection([shelf / "one"], problem_files=[tmp_path / "gone.jsonl"]), {})
+    assert "gone.jsonl is not here" in told["notices"][0]
+
+
+def test_a_gzipped_problem_file_is_read_by_place(shelf: Path, tmp_path: Path) -> None:
+    import gzip
+
+    packed = tmp_path / "p.jsonl.gz"
+    packed.write_bytes(gzip.compress(write_problems(tmp_path / "p.jsonl").read_bytes()))
+    collection = open_collection([shelf / "one"], problem_files=[packed])
+    assert show_test(collection, {"run": "one", "problem": "heldout/005", "test": "2"})["input"] == "2 1\n"
