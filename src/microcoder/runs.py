@@ -27,9 +27,12 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from microcoder.errors import DataError, TrainingError
+from microcoder.errors import DataError, MicroCoderError, TrainingError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
@@ -92,14 +95,8 @@ class RunDirectory:
         Raises:
             TrainingError: another process holds it.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        with self.lock_file.open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise TrainingError(
-                    f"another process is writing {self.root}; wait for it, or use another --run-dir"
-                ) from None
+        error = TrainingError(f"another process is writing {self.root}; wait for it, or use another --run-dir")
+        with hold_lock(self.lock_file, error):
             yield
 
     def read_manifest(self) -> dict[str, Any]:
@@ -155,6 +152,23 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return list(_rows(path)) if path.exists() else []
 
 
+@contextmanager
+def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
+    """Hold a lock file; the kernel lets go when the holder dies.
+
+    Args:
+        path: the file; it and its folder are made where they are missing.
+        error: what is raised where another process holds it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise error from None
+        yield
+
+
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file by an atomic rename."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
@@ -191,7 +205,6 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
 def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Write rollout rows (see `metrics.rollout_row`) as zstd Parquet by an atomic rename."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     test = pa.struct(
         [
@@ -227,6 +240,14 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("masked_why", pa.string()),
         ]
     )
+    write_parquet(path, rows, schema)
+
+
+def write_parquet(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> None:
+    """Write rows as zstd Parquet by an atomic rename."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), partial, compression="zstd")

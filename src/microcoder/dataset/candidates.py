@@ -109,6 +109,18 @@ class Candidate(Record):
         lines = tuple(Lineage(stage=stage, step=step, field=name, detail=detail) for name in changed)
         return self.model_copy(update={**changed, "lineage": self.lineage + lines}) if changed else self
 
+    def reject(self, stage: Stage, reason: str, detail: str = "") -> Rejection:
+        """Return its rejection, which keeps it whole."""
+        return Rejection(
+            id=self.id,
+            dataset=self.dataset,
+            source_row=self.source_row,
+            stage=stage,
+            reason=reason,
+            detail=detail,
+            candidate=self,
+        )
+
     def to_problem(self) -> Problem:
         """Return the problem that training reads.
 

@@ -41,12 +41,4 @@ def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") ->
     """Return the rejection of a candidate, which it keeps whole."""
     if reason not in REASONS:
         raise KeyError(f"{reason!r} is no reason code; add it to REASONS")
-    return Rejection(
-        id=candidate.id,
-        dataset=candidate.dataset,
-        source_row=candidate.source_row,
-        stage=stage,
-        reason=reason,
-        detail=detail,
-        candidate=candidate,
-    )
+    return candidate.reject(stage, reason, detail)

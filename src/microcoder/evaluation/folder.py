@@ -14,7 +14,6 @@ because the first was a fault of the sandbox, the later one counts.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from typing import Any
 
 from microcoder.errors import DataError
 from microcoder.evaluation.samples import Sample
-from microcoder.runs import append_row, read_json, read_rows
+from microcoder.runs import append_row, hold_lock, read_json, read_rows
 from microcoder.types import Outcome
 
 Key = tuple[str, int]
@@ -70,12 +69,9 @@ class EvaluationFolder:
         Raises:
             DataError: another process holds it.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        with self._lock.open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise DataError(f"another process is at work in {self.root}; wait, or use another --run-dir") from None
+        with hold_lock(
+            self._lock, DataError(f"another process is at work in {self.root}; wait, or use another --run-dir")
+        ):
             yield
 
     def mend(self) -> None:

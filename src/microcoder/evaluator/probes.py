@@ -37,7 +37,7 @@ PROBES = (
     Probe("an endless program is stopped", "while True: pass", (Outcome.TIME_LIMIT,)),
     Probe("memory is limited", "x = bytearray(1 << 30)\nprint(len(x))", (Outcome.MEMORY_LIMIT,)),
     Probe("output is limited", "while True: print('x' * 65536)", (Outcome.OUTPUT_LIMIT,)),
-    Probe("no other process starts", "import os\nos.fork()\n" + _ADD, _STOPPED),
+    Probe("no other process starts", "import os\nif not os.fork():\n    os._exit(0)\nos.wait()\n" + _ADD, _STOPPED),
     Probe("no other command runs", "import os\nos.execv('/bin/sh', ['sh'])\n", _STOPPED),
     Probe("users are not listed", "open('/etc/passwd').read()\n" + _ADD, _STOPPED),
     Probe("no network", "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)\n" + _ADD, _STOPPED),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -15,9 +15,9 @@ from microcoder.dataset.build.steps import collect_step, later_steps
 from microcoder.dataset.build.verification import VerifyStep, read_rates
 from microcoder.dataset.candidates import STAGES, Candidate, Rejection, Stage
 from microcoder.dataset.difficulty.predictor import load_predictor
-from microcoder.dataset.pipeline import InputShard, Part, Passage, Runner, Step, count_missing, read_part, run_steps
+from microcoder.dataset.pipeline import InputShard, Part, Passage, Runner, Step, count_missing, run_steps
 from microcoder.dataset.pipeline.engine import OnProgress
-from microcoder.dataset.pipeline.parts import read_kept
+from microcoder.dataset.pipeline.parts import read_kept, read_rejected
 from microcoder.dataset.pipeline.steps import digest, source_digest
 from microcoder.dataset.release.card import write_card
 from microcoder.dataset.release.page import write_page
@@ -131,10 +131,7 @@ def _kept(parts: Sequence[Part]) -> Iterator[Candidate]:
 
 
 def _rejected(parts: Sequence[Sequence[Part]]) -> Iterator[Rejection]:
-    rows: Iterable[Candidate | Rejection] = chain.from_iterable(
-        read_part(part.path) for of_step in parts for part in of_step
-    )
-    return (row for row in rows if isinstance(row, Rejection))
+    return chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
 
 
 def _figures(

@@ -91,14 +91,10 @@ def _answer(candidate: Candidate, kept: set[str], reason: str, settings: Selecti
     if candidate.id in kept:
         return candidate
     value = _value(candidate, settings)
-    return Rejection(
-        id=candidate.id,
-        dataset=candidate.dataset,
-        source_row=candidate.source_row,
-        stage="filter",
-        reason="no_difficulty" if value is None else reason,
-        detail=f"no {settings.by}" if value is None else f"{settings.by} {value:.3g}, band {band_of(value, settings)}",
-        candidate=candidate,
+    return candidate.reject(
+        "filter",
+        "no_difficulty" if value is None else reason,
+        f"no {settings.by}" if value is None else f"{settings.by} {value:.3g}, band {band_of(value, settings)}",
     )
 
 

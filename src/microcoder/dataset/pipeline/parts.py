@@ -70,6 +70,11 @@ def read_kept(path: Path) -> list[Candidate]:
     return [Candidate.model_validate_json(text) for is_kept, text in _records(path) if is_kept]
 
 
+def read_rejected(path: Path) -> list[Rejection]:
+    """Return the rows of a part that were turned away."""
+    return [Rejection.model_validate_json(text) for is_kept, text in _records(path) if not is_kept]
+
+
 def count_rows(path: Path) -> tuple[int, int]:
     """Return how many rows of a part are kept and how many were turned away."""
     kept = pq.read_table(path, columns=["is_kept"])["is_kept"].to_pylist()

@@ -9,12 +9,11 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from microcoder.dataset.problems import write_problems
 from microcoder.errors import DataError
 from microcoder.prompts import build_prompt
-from microcoder.runs import write_text
+from microcoder.runs import write_parquet, write_text
 from microcoder.types import Problem
 
 _VERL = pa.schema(
@@ -52,10 +51,7 @@ def to_verl(problems: Sequence[Problem], path: Path) -> None:
                 },
             }
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(pa.Table.from_pylist(rows, schema=_VERL), partial, compression="zstd")
-    partial.replace(path)
+    write_parquet(path, rows, _VERL)
 
 
 def to_trl(problems: Sequence[Problem], path: Path) -> None:

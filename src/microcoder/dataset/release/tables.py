@@ -7,7 +7,7 @@ lineage-00000.parquet    one change to one field of a kept problem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from microcoder.dataset.candidates import Candidate, Rejection
 from microcoder.dataset.release.tally import Tally
 from microcoder.errors import DataError
+from microcoder.runs import write_parquet
 from microcoder.types import Problem
 
 MARKER = "manifest.json"
@@ -72,14 +73,14 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
         problems = [problem_row(candidate) for candidate in batch]
         for row in problems:
             tally.count_problem(row)
-        _write(folder / f"problems-{number:05d}.parquet", _PROBLEMS, problems)
+        write_parquet(folder / f"problems-{number:05d}.parquet", problems, _PROBLEMS)
         lines = [{"id": c.id, **line.model_dump()} for c in batch for line in c.lineage]
-        _write(folder / f"lineage-{number:05d}.parquet", _LINEAGE, lines)
+        write_parquet(folder / f"lineage-{number:05d}.parquet", lines, _LINEAGE)
     for number, batch in enumerate(_batches(rejected)):
         rows = [rejected_row(row) for row in batch]
         for row in rows:
             tally.count_rejection(row)
-        _write(folder / f"rejected-{number:05d}.parquet", _REJECTED, rows)
+        write_parquet(folder / f"rejected-{number:05d}.parquet", rows, _REJECTED)
     return tally
 
 
@@ -132,13 +133,6 @@ def read_released(folder: Path) -> list[Problem]:
         except (OSError, pa.ArrowException, ValidationError) as error:
             raise DataError(f"{path} is damaged ({type(error).__name__}); build the corpus again") from None
     return problems
-
-
-def _write(path: Path, schema: pa.Schema, rows: Sequence[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), partial, compression="zstd")
-    partial.replace(path)
 
 
 def _batches(rows: Iterable[T]) -> Iterator[list[T]]:

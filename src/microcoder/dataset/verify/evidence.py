@@ -111,7 +111,7 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
         )
     candidate = evidence.candidate
     if fault is not None:
-        return reject(candidate, *fault)
+        return candidate.reject("verify", *fault)
     changed = candidate.change("verify", STEP, _describe(evidence), solutions=_references_first(evidence))
     how = f"{settings.choice.mode}: {len(chosen)} of {len(candidate.tests)}"
     tests = tuple(candidate.tests[number] for number in chosen)
@@ -152,19 +152,6 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
         for number, test in enumerate(candidate.tests)
     ]
     return choose_tests(costs, known_wrong, settings.choice)
-
-
-def reject(candidate: Candidate, reason: str, detail: str = "") -> Rejection:
-    """Return a candidate as turned away by this stage."""
-    return Rejection(
-        id=candidate.id,
-        dataset=candidate.dataset,
-        source_row=candidate.source_row,
-        stage="verify",
-        reason=reason,
-        detail=detail,
-        candidate=candidate,
-    )
 
 
 def _num_bytes(test: TestCase) -> int:

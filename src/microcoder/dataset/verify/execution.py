@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from microcoder.dataset.candidates import Candidate, Rejection
-from microcoder.dataset.verify.evidence import Evidence, Trial, conclude, reject
+from microcoder.dataset.verify.evidence import Evidence, Trial, conclude
 from microcoder.dataset.verify.limits import cost_of, derive_limits
 from microcoder.dataset.verify.outputs import compare_references
 from microcoder.dataset.verify.plans import Attempt, Plan, convert, plan, problem_for, turned_numbers
@@ -190,7 +190,7 @@ def _run_all(executor: Executor, pairs: Sequence[tuple[Plan, Attempt]]) -> None:
 
 def _evidence(item: Plan, settings: VerifySettings) -> Evidence | Rejection:
     if not item.accepted:
-        return reject(item.candidate, "python2_reference", "no converted reference passes all tests")
+        return item.candidate.reject("verify", "python2_reference", "no converted reference passes all tests")
     attempts = [*item.accepted, *(a for a in item.trivial + item.others if a.verdicts)]
     num_tests = len(item.candidate.tests)
     trials = tuple(_trial(attempt, num_tests, settings) for attempt in attempts)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from microcoder.dataset.candidates import Candidate, Rejection, Solution
-from microcoder.dataset.verify.evidence import STEP, reject
+from microcoder.dataset.verify.evidence import STEP
 from microcoder.dataset.verify.programs import trivial_programs
 from microcoder.dataset.verify.python2 import convert_python2, is_python2
 from microcoder.dataset.verify.settings import Role, VerifySettings
@@ -71,10 +71,10 @@ class Plan:
 def plan(candidate: Candidate, settings: VerifySettings) -> Plan | Rejection:
     """Return what to run, or why nothing can be."""
     if not candidate.tests:
-        return reject(candidate, "no_tests")
+        return candidate.reject("verify", "no_tests")
     standing = [flag for flag in candidate.flags if flag in _CANNOT_BE_JUDGED]
     if standing:
-        return reject(candidate, "not_judgeable", ", ".join(standing))
+        return candidate.reject("verify", "not_judgeable", ", ".join(standing))
     attempts, num_python2 = _attempts(candidate, settings)
     by_place: dict[int, list[Attempt]] = {}
     for attempt in attempts:
@@ -84,9 +84,9 @@ def plan(candidate: Candidate, settings: VerifySettings) -> Plan | Rejection:
     others = [group[0] for group in groups if group[0].role != "accepted"]
     if not accepted:
         if num_python2:
-            return reject(candidate, "python2_reference", f"{num_python2} references, none could be converted")
+            return candidate.reject("verify", "python2_reference", f"{num_python2} references, none could be converted")
         known = sorted({solution.language for solution in candidate.solutions if solution.known == "accepted"})
-        return reject(candidate, "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
+        return candidate.reject("verify", "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
     trivial = [Attempt(p.name, "trivial", Program(p.code)) for p in trivial_programs(candidate)]
     made = Plan(
         candidate=candidate,
@@ -100,7 +100,7 @@ def plan(candidate: Candidate, settings: VerifySettings) -> Plan | Rejection:
         for language in sorted({attempt.program.language for attempt in made.accepted} | {"python"}):
             check_problem(problem_for(made, language))
     except (DataError, ValidationError) as error:
-        return reject(candidate, "not_judgeable", str(error).replace("\n", " ")[:300])
+        return candidate.reject("verify", "not_judgeable", str(error).replace("\n", " ")[:300])
     return made
 
 
