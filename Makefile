@@ -22,7 +22,7 @@ $(TRAINS): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) '.[data,train,serve,ray,dev]'
+	$(INSTALL) '.[data,train,verl,serve,ray,dev]'
 	@touch $@ $(TRAINS)
 
 demo: $(TRAINS)

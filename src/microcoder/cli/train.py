@@ -24,6 +24,7 @@ def train(
     config: Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")],
     run_dir: Path | None = None,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
+    ray_address: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Train a model by a recipe; the same command goes on with a run that was cut off.
@@ -38,9 +39,13 @@ def train(
         Where the run is written; by default runs/<folder of the recipe>-<name of the recipe>.
     dry_run
         Print the resolved config and what the run will take, and stop.
+    ray_address
+        Of engine verl: the Ray cluster to run on, `auto` or host:port; short for --ray.address.
     json
         Print one JSON object instead of text.
     """
+    if ray_address is not None:
+        overrides = (*overrides, "--ray.address", ray_address)
     resolved = load_recipe(config, overrides)
     target = run_dir or default_run_directory(config)
     if dry_run:

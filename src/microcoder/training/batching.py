@@ -83,10 +83,21 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
     for name, problems, rollouts, what in rows:
         problem_text = "" if problems is None else str(problems)
         lines.append(f"{name:<10} {problem_text:>8} {rollouts:>8} {rollouts * limit:>12,}  {what}")
-    lines.append(
-        f"TRL: generation_batch_size {cut.rollouts_per_step}, num_generations {config.rollout.num_samples}, "
+    lines.append(_in_engine_terms(config, cut))
+    return lines
+
+
+def _in_engine_terms(config: TrainConfig, cut: Batches) -> str:
+    num_samples = config.rollout.num_samples
+    if config.engine == "verl":
+        return (
+            f"verl: train_batch_size {config.batch.train_batch_size}, rollout.n {num_samples}, "
+            f"ppo_mini_batch_size {config.batch.ppo_mini_batch_size}, "
+            f"ppo_micro_batch_size_per_gpu {cut.micro_batch_rollouts}, total_training_steps {config.num_steps}"
+        )
+    return (
+        f"TRL: generation_batch_size {cut.rollouts_per_step}, num_generations {num_samples}, "
         f"per_device_train_batch_size {cut.micro_batch_rollouts}, "
         f"gradient_accumulation_steps {cut.gradient_accumulation_steps}, "
         f"max_steps {config.num_steps * cut.updates_per_step}"
     )
-    return lines

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from microcoder.config import Config
+from microcoder.config import Config, flatten
 from microcoder.evaluator import StopRule
 from microcoder.micro import DemonstrationNoise
 from microcoder.prompts import PromptStyle
@@ -190,10 +191,26 @@ class LoggingConfig(Config):
     """`trackio`, `wandb`: the project that the run is filed under."""
 
 
+class RayConfig(Config):
+    """The Ray cluster of engine verl, see docs/cluster.md."""
+
+    address: str | None = Field(default=None, min_length=1)
+    """A running cluster: `auto`, or host:port; none: Ray is started on this machine for the run alone."""
+    device: Literal["auto", "cuda", "cpu"] = "auto"
+    """`auto`: GPUs, but the CPU where Ray is started on a machine without any."""
+    num_nodes: int = Field(default=1, ge=1)
+    """Machines that hold training processes."""
+    processes_per_node: int | None = Field(default=None, ge=1)
+    """Training processes on each, one a GPU; none: as many as this machine has, on the CPU 1."""
+    start_seconds: float = Field(default=600.0, gt=0)
+    """How long to wait for that many devices to join a running cluster."""
+
+
 class TrainConfig(Config):
     """A training run, whole."""
 
-    engine: Literal["trl"] = "trl"
+    engine: Literal["trl", "verl"] = "trl"
+    """`trl`: this machine, or several under `accelerate launch`; `verl`: a Ray cluster."""
     seed: int = Field(default=0, ge=0)
     cpu_threads: int | None = Field(default=None, ge=1)
     """Threads of torch in a training process; None: as the environment says. Fixed threads make runs bit-identical."""
@@ -210,6 +227,28 @@ class TrainConfig(Config):
     evaluator: EvaluatorConfig = EvaluatorConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     logging: LoggingConfig = LoggingConfig()
+    ray: RayConfig = RayConfig()
+    verl: Mapping[str, Any] = Field(default={}, validate_default=True)
+    """verl's own options by verl's names: `"actor_rollout_ref.actor.fsdp_config.param_offload" = true`; those that
+    the recipe decides are refused."""
+
+    @field_validator("verl")
+    @classmethod
+    def _one_level_of_dotted_names(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        return flatten(options)
+
+    @model_validator(mode="after")
+    def _options_belong_to_the_engine(self) -> TrainConfig:
+        if self.engine == "verl":
+            return self
+        foreign = [
+            *(f"ray.{name}" for name in sorted(self.ray.model_fields_set)),
+            *(f"verl.{name}" for name in self.verl),
+            *(['rollout.backend = "sglang"'] if self.rollout.backend == "sglang" else []),
+        ]
+        if foreign:
+            raise ValueError(f'engine = "{self.engine}" takes no {foreign[0]}; leave it out, or add --engine verl')
+        return self
 
     @model_validator(mode="after")
     def _problems_fill_a_step(self) -> TrainConfig:

@@ -10,9 +10,21 @@ advantages, and is counted in `zero_variance_share`.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol, TypeVar
 
 from microcoder.metrics import ScoredRollout
+
+
+class Group(Protocol):
+    """One problem's samples, in an engine's own form."""
+
+    @property
+    def scored(self) -> Sequence[ScoredRollout]:
+        """What was decided about them."""
+
+
+GroupT = TypeVar("GroupT", bound=Group)
 
 
 def is_mixed(scored_G: Sequence[ScoredRollout]) -> bool:
@@ -46,3 +58,50 @@ def share_spares(spares: Sequence[str], *, taken: int, number: int, process: int
         return []
     start = taken + process * number
     return list(spares[start : start + number])
+
+
+def sample_mixed_groups(
+    sample: Callable[[Sequence[str]], list[GroupT]],
+    problem_ids: Sequence[str],
+    *,
+    all_ids: Sequence[str],
+    max_rounds: int,
+    seed: int,
+    step: int,
+    process: int = 0,
+    num_processes: int = 1,
+    gather: Callable[[list[Any]], list[Any]] = list,
+) -> tuple[list[GroupT], list[GroupT]]:
+    """Sample problems, and others in the place of the flat ones; return the step's groups and those left out.
+
+    Every process calls `sample` equally often and with equally many problems: sampling is a collective operation.
+
+    Args:
+        sample: samples and scores the groups of some problems.
+        problem_ids: what this process asks in this step.
+        all_ids: every training problem.
+        max_rounds: calls of `sample`, at most.
+        seed: the run's seed.
+        step: the training step, from 1.
+        process: index of this process.
+        num_processes: how many there are.
+        gather: joins the lists of all processes.
+    """
+    groups = sample(problem_ids)
+    left_out: list[GroupT] = []
+    spares = order_spares(all_ids, asked=set(gather(list(problem_ids))), seed=seed, step=step)
+    taken = 0
+    for _ in range(max_rounds - 1):
+        flat = [index for index, group in enumerate(groups) if not is_mixed(group.scored)]
+        number = max(gather([len(flat)]))
+        chosen = share_spares(spares, taken=taken, number=number, process=process, num_processes=num_processes)
+        if not chosen:
+            break
+        taken += number * num_processes
+        fresh = sample(chosen)
+        mixed = [group for group in fresh if is_mixed(group.scored)]
+        left_out += [group for group in fresh if not is_mixed(group.scored)] + mixed[len(flat) :]
+        for index, group in zip(flat, mixed, strict=False):
+            left_out.append(groups[index])
+            groups[index] = group
+    return groups, left_out

@@ -28,6 +28,11 @@ PACKAGES = (
     "peft",
     "numpy",
     "vllm",
+    "sglang",
+    "verl",
+    "ray",
+    "tensordict",
+    "TransferQueue",
 )
 NEUTRAL_KEYS = (
     "evaluator.workers",
@@ -37,6 +42,8 @@ NEUTRAL_KEYS = (
     "logging.to",
     "logging.project",
     "model.cache",
+    "ray.address",
+    "ray.start_seconds",
 )
 """Keys that change no result: a run may be resumed under other values."""
 

@@ -116,8 +116,8 @@ class RolloutConfig(Config):
         kind_or("constant"),
     ] = ConstantTemperature()
     diversity_watch: DiversityWatch = DiversityWatch()
-    backend: Literal["transformers", "vllm"] = "transformers"
-    """`vllm` samples in the training processes (GPU only)."""
+    backend: Literal["transformers", "vllm", "sglang"] = "transformers"
+    """`vllm` samples on the GPUs that train, in turns; so does `sglang`, with engine verl only."""
 
     @property
     def length_limits(self) -> list[tuple[int, int]]:

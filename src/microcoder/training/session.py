@@ -24,7 +24,10 @@ from microcoder.training.observer import Observer
 from microcoder.training.probe import Probe, has_probe, read_probe
 from microcoder.training.tasks import Tasks, load_tasks
 
-ENGINES = {"trl": "microcoder.training.engines.trl.engine"}
+ENGINES = {
+    "trl": "microcoder.training.engines.trl.engine",
+    "verl": "microcoder.training.engines.verl.engine",
+}
 
 
 class Engine(Protocol):
@@ -36,7 +39,7 @@ class Engine(Protocol):
     def wait_for_everyone(self) -> None:
         """Wait until all processes of the run have come here."""
 
-    def describe_machine(self) -> dict[str, Any]:
+    def describe_machine(self, config: TrainConfig) -> dict[str, Any]:
         """Return what the results may depend on: devices, processes, threads."""
 
     def load_policy(self, config: TrainConfig, *, observer: Observer) -> Any:
@@ -114,7 +117,7 @@ def run_training(
                     name=run.root.name,
                     command=command,
                     problems=tasks.as_record(),
-                    machine=engine.describe_machine(),
+                    machine=engine.describe_machine(config),
                     isolation=judge.isolation.as_record(),
                 )
                 _open_run(run, manifest, observer=observer)
@@ -123,7 +126,7 @@ def run_training(
             return _tell_finished(run, observer)
         resume_step = run.latest_checkpoint_step()
         run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
-        for line in describe_batches(config, num_processes=engine.describe_machine()["num_processes"]):
+        for line in describe_batches(config, num_processes=engine.describe_machine(config)["num_processes"]):
             observer.note(line)
         loggers = open_loggers(config.logging, run, resume_step=resume_step or 0) if leads else []
         try:

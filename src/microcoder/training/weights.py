@@ -59,3 +59,20 @@ def load_checkpoint(
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise DataError(f"model {source!r} has no tokenizer; save one into its folder with save_pretrained()")
     return weights, tokenizer
+
+
+def load_tokenizer(folder: str) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a checkpoint folder alone.
+
+    Raises:
+        DataError: there is none, or it is broken.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+    except Exception as error:  # foreign files fail in many ways
+        raise DataError(
+            f"cannot load the tokenizer of {folder!r}: {type(error).__name__}: {str(error).splitlines()[0]}; "
+            "save one into the folder with save_pretrained()"
+        ) from None
+    assert isinstance(tokenizer, PreTrainedTokenizerBase)
+    return tokenizer

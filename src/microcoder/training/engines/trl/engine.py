@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
@@ -26,6 +24,7 @@ from microcoder.training.clocks import RunClock
 from microcoder.training.config import HuggingFaceModel, MicroModel, TrainConfig
 from microcoder.training.engines.trl.arguments import build_arguments
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer, ProbeMade
+from microcoder.training.interrupts import stop_between_steps
 from microcoder.training.observer import Observer
 from microcoder.training.tasks import Tasks
 from microcoder.training.warmstart import build_micro_checkpoint
@@ -47,7 +46,7 @@ def wait_for_everyone() -> None:
     _processes().wait_for_everyone()
 
 
-def describe_machine() -> dict[str, Any]:
+def describe_machine(config: TrainConfig) -> dict[str, Any]:
     """Return what the results may depend on: devices, processes and threads."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {"gpus": gpus, "num_processes": _processes().num_processes, "num_threads": torch.get_num_threads()}
@@ -123,7 +122,7 @@ def train(
     )
     for callback in callbacks:
         trainer.add_callback(callback)
-    with _stop_between_steps(trainer, observer):
+    with stop_between_steps(trainer, observer):
         trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
     if trainer.steps_done < config.num_steps:
         raise KeyboardInterrupt
@@ -198,20 +197,3 @@ def build_adapter(config: TrainConfig) -> LoraConfig | None:
     return LoraConfig(
         r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=modules, task_type="CAUSAL_LM"
     )
-
-
-@contextmanager
-def _stop_between_steps(trainer: MicroCoderTrainer, observer: Observer) -> Iterator[None]:
-    """The first Ctrl-C ends the run after the step at hand, saved; the second ends it at once."""
-
-    def request(signum: int, frame: FrameType | None) -> None:
-        if trainer.stop_requested:
-            raise KeyboardInterrupt
-        trainer.stop_requested = True
-        observer.note("stopping after this step; press Ctrl-C again to stop at once")
-
-    before = signal.signal(signal.SIGINT, request)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -30,16 +30,13 @@ from microcoder.training.checkpoints import STAGING, best_step, publish_checkpoi
 from microcoder.training.clocks import PhaseClock, RunClock
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
-from microcoder.training.engines.trl.resampling import (
-    SampledGroup,
-    join_generated,
-    sample_mixed_groups,
-    split_generated,
-)
+from microcoder.training.engines.trl.resampling import SampledGroup, join_generated, split_generated
 from microcoder.training.engines.trl.sampling import set_sampling
+from microcoder.training.filtering import sample_mixed_groups
 from microcoder.training.observer import Observer
 from microcoder.training.probe import has_probe, read_probe, record_probe, summarise_point
 from microcoder.training.recorder import record_evaluation, record_step
+from microcoder.training.rollouts import RolloutReader, opens_thinking
 from microcoder.training.sampling_config import DiversityTemperature
 from microcoder.training.schedules import order_problems, staged_value
 from microcoder.training.scoring import build_rules, score_heldout, score_rollouts
@@ -91,7 +88,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.clock = PhaseClock(observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
-        self.opens_thinking = self.is_chat and _opens_thinking(tokenizer)
+        self.opens_thinking = opens_thinking(tokenizer)
         self.stop_requested = False
         self.ends_after_probe = False
         self._scored_P_G: list[list[ScoredRollout]] = []
@@ -131,6 +128,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 step=self.steps_done + 1,
                 process=self.accelerator.process_index,
                 num_processes=self.accelerator.num_processes,
+                gather=gather_object,
             )
             self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
             inputs = [row for group in groups for row in group.inputs]
@@ -213,25 +211,11 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self, completion_ids: list[list[int]], tasks_P: Sequence[Task], max_response_tokens: int
     ) -> list[list[Rollout]]:
         # Not TRL's decoded completions: those lose the reasoning where the tokenizer parses it away.
-        texts = self.tokenizer.batch_decode(completion_ids, skip_special_tokens=True)
-        if self.opens_thinking:
-            texts = [f"<think>{text}" for text in texts]
-        num_samples = len(completion_ids) // len(tasks_P)
-        ended = set(self.eos_token_ids)
+        reader = RolloutReader(self.tokenizer, self.eos_token_ids, self.opens_thinking)
+        groups = _cut(completion_ids, len(completion_ids) // len(tasks_P))
         return [
-            [
-                Rollout(
-                    problem_id=task.problem.id,
-                    prompt=task.prompt.text,
-                    completion=text,
-                    token_ids=tuple(ids),
-                    is_truncated=len(ids) >= max_response_tokens and ids[-1] not in ended,
-                )
-                for text, ids in group
-            ]
-            for task, group in zip(
-                tasks_P, _cut(list(zip(texts, completion_ids, strict=True)), num_samples), strict=True
-            )
+            reader.read(task, group, max_response_tokens=max_response_tokens)
+            for task, group in zip(tasks_P, groups, strict=True)
         ]
 
     # --- sampling outside of training: held-out problems, and the probe ---------------------------------------
@@ -425,16 +409,6 @@ class _StepBoundary(TrainerCallback):
             control.should_save = True
         if self.trainer.stop_requested:
             control.should_training_stop = True
-
-
-def _opens_thinking(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether the chat template starts the response inside `<think>`, as R1's does: the response then lacks the tag."""
-    probe = [{"role": "user", "content": "?"}]
-    return (
-        str(tokenizer.apply_chat_template(probe, add_generation_prompt=True, tokenize=False))
-        .rstrip()
-        .endswith("<think>")
-    )
 
 
 ItemT = TypeVar("ItemT")

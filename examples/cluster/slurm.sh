@@ -1,0 +1,33 @@
+#!/bin/bash
+# One run of engine verl on several Slurm nodes: sbatch examples/cluster/slurm.sh RECIPE.toml RUN_DIRECTORY
+# The repository, its virtual environment, the run directory and the Hugging Face cache lie on a shared file system.
+#SBATCH --job-name=microcoder
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=8
+#SBATCH --cpus-per-task=64
+#SBATCH --time=24:00:00
+#SBATCH --requeue
+#SBATCH --open-mode=append
+set -euo pipefail
+recipe=$1 run=$2
+source .venv/bin/activate
+
+gpus=${SLURM_GPUS_ON_NODE:-0} cpus=${SLURM_CPUS_PER_TASK:-16}
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+head=${nodes[0]} port=6379
+address=$(srun --nodes=1 --ntasks=1 -w "$head" hostname --ip-address | awk '{print $1}')
+
+# One Ray process on each node; all of them end with the job.
+srun --nodes=1 --ntasks=1 --overlap -w "$head" \
+    ray start --head --node-ip-address="$address" --port=$port --num-gpus="$gpus" --num-cpus="$cpus" --block &
+for node in "${nodes[@]:1}"; do
+    srun --nodes=1 --ntasks=1 --overlap -w "$node" \
+        ray start --address="$address:$port" --num-gpus="$gpus" --num-cpus="$cpus" --block &
+done
+
+# The judge runs beside the driver, on the head node. The same command goes on from the last checkpoint, so a job
+# that Slurm requeues after a lost node needs nothing else.
+srun --nodes=1 --ntasks=1 --overlap -w "$head" \
+    microcoder train -c "$recipe" --engine verl --run-dir "$run" \
+    --ray-address "$address:$port" --ray.num-nodes "${#nodes[@]}" --ray.processes-per-node "$gpus"

@@ -1,0 +1,1 @@
+"""verl on Ray, the engine on a cluster."""

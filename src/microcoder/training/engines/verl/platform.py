@@ -1,0 +1,165 @@
+"""The CPU as a verl platform, so that the whole loop runs where there is no accelerator.
+
+verl 0.9.1 knows CUDA, ROCm and NPU. What it asks of a device is answered here for the CPU: there is one logical
+device a process (a Ray resource of the name GPU that `cluster.py` declares), memory is the machine's, and processes
+talk over gloo.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.distributed
+from verl.plugin.platform import PlatformBase, set_platform
+
+from microcoder.training.engines.verl.devices import CPU
+
+
+class _CpuDevice(ModuleType):
+    """What verl uses of `torch.cuda`, on the CPU; the rest is `torch.cpu`'s."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch.cpu, name)
+
+
+def _cpu_device() -> ModuleType:
+    module = _CpuDevice("microcoder_cpu_device")
+    for name in (
+        "max_memory_allocated",
+        "max_memory_reserved",
+        "memory_allocated",
+        "memory_reserved",
+        "reset_peak_memory_stats",
+        "empty_cache",
+        "ipc_collect",
+        "manual_seed",
+        "manual_seed_all",
+        "synchronize",
+        "set_device",
+    ):
+        setattr(module, name, lambda *args, **kwargs: 0)
+    page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+    answers = {
+        "mem_get_info": lambda *args: (os.sysconf("SC_AVPHYS_PAGES") * page, pages * page),
+        "get_rng_state": torch.get_rng_state,
+        "set_rng_state": torch.set_rng_state,
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: "cpu",
+        "get_device_name": lambda *args: "cpu",
+    }
+    for name, answer in answers.items():
+        setattr(module, name, answer)
+    return module
+
+
+class CpuPlatform(PlatformBase):
+    """One logical device a process, and no device memory."""
+
+    device_name = CPU
+    vendor_name = CPU
+    device_module = _cpu_device()
+
+    def is_available(self) -> bool:
+        """Return whether the device can be used."""
+        return True
+
+    def is_platform_available(self, use_smi_check: bool = False) -> bool:
+        """Return whether verl may choose it by itself."""
+        return False
+
+    def current_device(self) -> str:
+        """Return the device of this process."""
+        return "cpu"
+
+    def device_count(self) -> int:
+        """Return the devices of this process."""
+        return 1
+
+    def set_device(self, device_index: int) -> None:
+        """There is one."""
+
+    def synchronize(self, device_index: int | None = None) -> None:
+        """Nothing runs beside the caller."""
+
+    def manual_seed(self, seed: int) -> None:
+        """Seed torch."""
+        torch.manual_seed(seed)
+
+    def manual_seed_all(self, seed: int) -> None:
+        """Seed torch."""
+        torch.manual_seed(seed)
+
+    def set_allocator_settings(self, settings: str) -> None:
+        """There is no allocator to set."""
+
+    def empty_cache(self) -> None:
+        """There is none."""
+
+    def get_device_capability(self, device_index: int = 0) -> tuple[int | None, int | None]:
+        """Return no CUDA capability."""
+        return None, None
+
+    def communication_backend_name(self) -> str:
+        """Return how processes talk."""
+        return "gloo"
+
+    def visible_devices_envvar(self) -> str:
+        """Return the variable that Ray hides devices with."""
+        return "CUDA_VISIBLE_DEVICES"
+
+    @contextmanager
+    def nvtx_range(self, msg: str) -> Iterator[None]:
+        """Profile nothing."""
+        yield
+
+    def profiler_start(self) -> None:
+        """Profile nothing."""
+
+    def profiler_stop(self) -> None:
+        """Profile nothing."""
+
+    def ray_resource_name(self) -> str:
+        """Return Ray's resource that a training process takes one of."""
+        return "GPU"
+
+    def ray_resource_options(self, num_gpus: float) -> dict[str, Any]:
+        """Return what an actor asks of Ray."""
+        return {"num_gpus": num_gpus}
+
+    def ray_noset_envvars(self) -> list[str]:
+        """Return what keeps Ray from hiding devices."""
+        return ["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]
+
+    def is_ipc_supported(self) -> bool:
+        """Return whether processes share device memory."""
+        return False
+
+    def cudart(self) -> None:
+        """There is no CUDA runtime."""
+
+
+def use_cpu() -> None:
+    """Let verl run on the CPU: its FSDP engine registers for CUDA and NPU, and asks for "cpu:gloo,cpu:gloo"."""
+    # Not by VERL_PLATFORM: verl reads that before it loads plugins.
+    set_platform(CpuPlatform())
+
+    from verl.workers.engine.base import EngineRegistry
+    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
+
+    for strategy in ("fsdp", "fsdp2"):
+        EngineRegistry._engines["language_model"][strategy].setdefault(CPU, FSDPEngineWithLMHead)
+    start = torch.distributed.init_process_group
+    if getattr(start, "accepts_cpu_twice", False):
+        return
+
+    def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
+        start("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
+
+    init_process_group.accepts_cpu_twice = True  # type: ignore[attr-defined]
+    torch.distributed.init_process_group = init_process_group

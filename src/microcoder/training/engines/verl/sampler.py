@@ -1,0 +1,97 @@
+"""Sampling with transformers in which every response has its own temperature, limit and random numbers.
+
+`generate` draws a batch from one stream, so a response depends on its neighbours. Here each row draws from its own
+seed, by inverting the cumulative distribution: the same row comes out alike in any batch, up to the rounding of sums.
+Rows that have ended leave the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import torch
+from transformers import DynamicCache, PreTrainedModel
+
+ROWS_PER_BATCH = 128
+"""Larger batches fall out of a CPU's cache."""
+COMPACT_SHARE = 0.75
+"""Ended rows are dropped from the cache when this share or less is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """One response to sample."""
+
+    prompt_ids: Sequence[int]
+    temperature: float
+    max_tokens: int
+    seed: int
+
+
+def sample(
+    model: PreTrainedModel, requests: Sequence[SampleRequest], *, pad_id: int, end_ids: Collection[int]
+) -> list[list[int]]:
+    """Return the response tokens of each request, the end token included where one was sampled."""
+    responses: dict[int, list[int]] = {}
+    # Prompts of like length share little padding; the order is a function of the requests alone.
+    order = sorted(range(len(requests)), key=lambda row: (len(requests[row].prompt_ids), row))
+    for start in range(0, len(order), ROWS_PER_BATCH):
+        rows = order[start : start + ROWS_PER_BATCH]
+        batch = _sample_batch(model, [requests[row] for row in rows], pad_id=pad_id, end_ids=set(end_ids))
+        responses.update(zip(rows, batch, strict=True))
+    return [responses[row] for row in range(len(requests))]
+
+
+@torch.no_grad()
+def _sample_batch(
+    model: PreTrainedModel, requests: Sequence[SampleRequest], *, pad_id: int, end_ids: set[int]
+) -> list[list[int]]:
+    device = model.device
+    width, longest = max(len(r.prompt_ids) for r in requests), max(r.max_tokens for r in requests)
+    padded = [[pad_id] * (width - len(r.prompt_ids)) + list(r.prompt_ids) for r in requests]
+    used = [[0] * (width - len(r.prompt_ids)) + [1] * len(r.prompt_ids) for r in requests]
+    tokens, mask = torch.tensor(padded, device=device), torch.tensor(used, device=device)
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    draws = torch.stack(
+        [torch.rand(longest, generator=torch.Generator().manual_seed(r.seed), dtype=torch.float64) for r in requests]
+    ).to(device)
+    temperatures = torch.tensor([[r.temperature] for r in requests], device=device)
+    responses: list[list[int]] = [[] for _ in requests]
+    alive = list(range(len(requests)))  # which request a row of the batch answers
+    cache = DynamicCache(config=model.config)
+    for place in range(longest):
+        output = model(
+            input_ids=tokens,
+            attention_mask=mask,
+            position_ids=positions,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        shares = torch.softmax(output.logits[:, -1].double() / temperatures[alive], -1).cumsum(-1)
+        drawn = draws[alive, place, None] * shares[:, -1:]
+        chosen = torch.searchsorted(shares, drawn, right=True)[:, 0].clamp(max=shares.size(1) - 1)
+        goes_on = []
+        for row, token in enumerate(chosen.tolist()):
+            answers = responses[alive[row]]
+            if _has_ended(answers, requests[alive[row]], end_ids):
+                continue
+            answers.append(token)
+            if not _has_ended(answers, requests[alive[row]], end_ids):
+                goes_on.append(row)
+        if not goes_on:
+            break
+        if len(goes_on) <= COMPACT_SHARE * len(alive):
+            kept = torch.tensor(goes_on, device=device)
+            cache.batch_select_indices(kept)
+            mask, positions, chosen = mask[kept], positions[kept], chosen[kept]
+            alive = [alive[row] for row in goes_on]
+        tokens = chosen[:, None]
+        mask = torch.cat([mask, mask.new_ones(len(alive), 1)], 1)
+        positions = positions[:, -1:] + 1
+    return responses
+
+
+def _has_ended(answer: Sequence[int], request: SampleRequest, end_ids: set[int]) -> bool:
+    return len(answer) >= request.max_tokens or bool(answer and answer[-1] in end_ids)

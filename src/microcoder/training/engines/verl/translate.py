@@ -1,0 +1,229 @@
+"""TrainConfig -> verl's configuration: the one place where our terms meet verl's.
+
+Three kinds of verl options: what the recipe decides, which may not be overridden; what we choose for it to run well,
+which may; and the rest, at verl's defaults. `[verl]` in a recipe reaches the last two.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from importlib.resources import files
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from microcoder.config import flatten
+from microcoder.errors import ConfigError
+from microcoder.training.config import HuggingFaceModel, TrainConfig
+from microcoder.training.engines.verl.devices import CPU, Devices
+from microcoder.training.engines.verl.requests import AGENT_LOOP, ROLLOUT
+
+NO_DUAL_CLIP = 1e9
+"""verl bounds the ratio of negative advantages by 3 (dual clip); the paper's equation and TRL's loss do not."""
+LOSS_MODES = {"dapo": "token-mean", "grpo": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
+ACTOR, ROLLOUT_CONFIG = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+
+
+def translate(config: TrainConfig, *, model_path: str, devices: Devices, longest_prompt_tokens: int) -> DictConfig:
+    """Return verl's configuration of a recipe.
+
+    Args:
+        config: the recipe.
+        model_path: the folder that the starting weights are in.
+        devices: what there is to compute on.
+        longest_prompt_tokens: of all problems, training and held out.
+
+    Raises:
+        ConfigError: verl cannot do what the recipe asks, or `[verl]` names what the recipe decides or nobody knows.
+    """
+    refuse_unmappable(config)
+    decided = _decided(config, model_path, devices, longest_prompt_tokens)
+    chosen = _chosen(config, devices)
+    composed = compose_defaults()
+    for name, value in {**decided, **chosen}.items():
+        OmegaConf.update(composed, name, value, force_add=True)
+    _override(composed, config.verl, decided=decided)
+    _check(composed)
+    return composed
+
+
+def refuse_unmappable(config: TrainConfig) -> None:
+    """Refuse what verl has no counterpart of.
+
+    Raises:
+        ConfigError: what it is, and what to type.
+    """
+    model = config.model
+    if isinstance(model, HuggingFaceModel) and model.lora is not None:
+        raise ConfigError("model.lora is not mapped to verl yet; leave it out, or use --engine trl")
+    if config.algorithm.loss_type == "dr_grpo" and config.rollout.length_stages:
+        raise ConfigError(
+            "Dr. GRPO divides the loss by L_max, which verl fixes at the start, so it cannot follow "
+            'rollout.length_stages; use algorithm.loss_normalisation = "dapo", or --engine trl'
+        )
+
+
+def compose_defaults() -> DictConfig:
+    """Return verl's own configuration, as its command line starts with it."""
+    with initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
+        return compose(config_name="ppo_trainer")
+
+
+def _decided(config: TrainConfig, model_path: str, devices: Devices, longest_prompt_tokens: int) -> dict[str, Any]:
+    """Return what follows from the recipe and the machine."""
+    batch, rollout, algorithm, optimizer = config.batch, config.rollout, config.algorithm, config.optimizer
+    on_cpu = devices.kind == CPU
+    model = config.model
+    is_bfloat16 = isinstance(model, HuggingFaceModel) and model.compute_dtype == "bfloat16"
+    stores_bfloat16 = isinstance(model, HuggingFaceModel) and model.dtype == "bfloat16"
+    return {
+        "data.train_batch_size": batch.train_batch_size,
+        "data.max_prompt_length": longest_prompt_tokens,
+        "data.max_response_length": max(rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0),
+        "actor_rollout_ref.model.path": model_path,
+        "actor_rollout_ref.model.enable_gradient_checkpointing": isinstance(model, HuggingFaceModel)
+        and model.gradient_checkpointing,
+        f"{ACTOR}.ppo_mini_batch_size": batch.ppo_mini_batch_size,
+        f"{ACTOR}.ppo_micro_batch_size_per_gpu": batch.micro_batch_rollouts,
+        f"{ACTOR}.ppo_epochs": 1,
+        # As in TRL an update holds rollouts of many problems, not whole groups; the seed changes with the step.
+        f"{ACTOR}.shuffle": True,
+        f"{ACTOR}.clip_ratio": algorithm.clip_low,
+        f"{ACTOR}.clip_ratio_low": algorithm.clip_low,
+        f"{ACTOR}.clip_ratio_high": algorithm.clip_high,
+        f"{ACTOR}.clip_ratio_c": NO_DUAL_CLIP,
+        f"{ACTOR}.loss_agg_mode": LOSS_MODES[algorithm.loss_type],
+        f"{ACTOR}.loss_scale_factor": rollout.max_response_tokens if algorithm.loss_type == "dr_grpo" else None,
+        f"{ACTOR}.use_kl_loss": algorithm.kl_coefficient > 0,
+        f"{ACTOR}.kl_loss_coef": algorithm.kl_coefficient,
+        f"{ACTOR}.kl_loss_type": "low_var_kl",
+        f"{ACTOR}.entropy_coeff": 0.0,
+        f"{ACTOR}.optim.lr": optimizer.learning_rate,
+        # verl moves the learning rate once a step, not once an update.
+        f"{ACTOR}.optim.lr_warmup_steps": optimizer.warmup_steps,
+        f"{ACTOR}.optim.lr_scheduler_type": "constant",
+        f"{ACTOR}.optim.weight_decay": optimizer.weight_decay,
+        f"{ACTOR}.optim.betas": [optimizer.beta1, optimizer.beta2],
+        f"{ACTOR}.optim.clip_grad": optimizer.max_grad_norm,
+        f"{ACTOR}.optim.total_training_steps": config.num_steps,
+        f"{ACTOR}.grad_clip": optimizer.max_grad_norm,
+        f"{ACTOR}.fsdp_config.model_dtype": "bf16" if stores_bfloat16 else "fp32",
+        f"{ACTOR}.fsdp_config.dtype": "bfloat16" if is_bfloat16 else "float32",
+        f"{ACTOR}.fsdp_config.mixed_precision": {
+            "param_dtype": "bf16" if is_bfloat16 else "fp32",
+            "reduce_dtype": "fp32",
+            "buffer_dtype": "fp32",
+        },
+        f"{ACTOR}.fsdp_config.seed": config.seed,
+        # Weights as sharded state to go on from, and as a Hugging Face folder to use.
+        f"{ACTOR}.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
+        f"{ACTOR}.checkpoint.load_contents": ["model", "optimizer", "extra"],
+        f"{ROLLOUT_CONFIG}.name": ROLLOUT if rollout.backend == "transformers" else rollout.backend,
+        f"{ROLLOUT_CONFIG}.mode": "async",
+        f"{ROLLOUT_CONFIG}.n": rollout.num_samples,
+        f"{ROLLOUT_CONFIG}.top_p": 1.0,
+        f"{ROLLOUT_CONFIG}.top_k": -1,
+        f"{ROLLOUT_CONFIG}.agent.default_agent_loop": AGENT_LOOP,
+        f"{ROLLOUT_CONFIG}.calculate_log_probs": False,
+        f"{ROLLOUT_CONFIG}.seed": config.seed,
+        "algorithm.adv_estimator": "grpo",
+        "algorithm.use_kl_in_reward": False,
+        "reward.num_workers": 0,
+        "trainer.device": devices.kind,
+        "trainer.nnodes": devices.num_nodes,
+        "trainer.n_gpus_per_node": devices.per_node,
+        "trainer.total_training_steps": config.num_steps,
+        "trainer.critic_warmup": 0,
+        "trainer.v1.trainer_mode": "sync",
+        "trainer.logger": ["console"],
+        "trainer.save_freq": -1,
+        "trainer.test_freq": -1,
+        "trainer.val_before_train": False,
+        "trainer.resume_mode": "disable",
+        "transfer_queue.enable": True,
+    } | ({"actor_rollout_ref.model.use_remove_padding": False} if on_cpu else {})
+
+
+def _chosen(config: TrainConfig, devices: Devices) -> dict[str, Any]:
+    """Return what changes no result, and where verl's defaults do not fit; `[verl]` may differ."""
+    on_cpu = devices.kind == CPU
+    micro, is_transformers = config.batch.micro_batch_rollouts, config.rollout.backend == "transformers"
+    sampled = config.batch.train_batch_size * config.rollout.num_samples
+    held_out = config.evaluation.batch_rollouts
+    chosen: dict[str, Any] = {
+        f"{ACTOR}.strategy": "fsdp2",
+        f"{ACTOR}.fsdp_config.strategy": "fsdp2",
+        f"{ROLLOUT_CONFIG}.log_prob_micro_batch_size_per_gpu": micro,
+        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": micro,
+        f"{ROLLOUT_CONFIG}.agent.num_workers": 1 if on_cpu else 8,
+        f"{ROLLOUT_CONFIG}.load_format": "auto" if is_transformers else "dummy",
+        # One transformers server samples for all training processes, in one order whatever their number.
+        f"{ROLLOUT_CONFIG}.tensor_model_parallel_size": devices.number if is_transformers else 1,
+        f"{ROLLOUT_CONFIG}.free_cache_engine": not is_transformers,
+        "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1 if on_cpu else 8,
+        "transfer_queue.backend.SimpleStorage.total_storage_size": 4 * max(sampled, held_out) + 1000,
+        "trainer.project_name": config.logging.project,
+    }
+    if on_cpu:
+        chosen |= {
+            f"{ACTOR}.use_torch_compile": False,
+            f"{ACTOR}.fsdp_config.use_torch_compile": False,
+            "actor_rollout_ref.ref.use_torch_compile": False,
+            f"{ROLLOUT_CONFIG}.dtype": "float32",
+            "actor_rollout_ref.model.override_config": {"attn_implementation": "sdpa"},
+        }
+    return chosen
+
+
+def _override(composed: DictConfig, options: Mapping[str, Any], *, decided: Mapping[str, Any]) -> None:
+    """Set verl's own options by verl's names; `+name` adds one that its files do not have."""
+    known = list(flatten(_plain(composed)))
+    for given, value in options.items():
+        name = given.removeprefix("+")
+        clash = next((mine for mine in decided if _overlap(name, mine)), None)
+        if clash:
+            raise ConfigError(
+                f"[verl] {name} is decided by the recipe ({clash} = {decided[clash]!r}); change the recipe's own key"
+            )
+        is_new = OmegaConf.select(composed, name, default=_ABSENT) is _ABSENT
+        if is_new and not given.startswith("+"):
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+            raise ConfigError(
+                f"[verl] {name} is no option of verl 0.9.1; "
+                + (f"did you mean {close[0]}?" if close else f'to add it all the same, write "+{name}"')
+            )
+        try:
+            OmegaConf.update(composed, name, value, force_add=True)
+        except OmegaConfBaseException as error:
+            raise ConfigError(f"[verl] {name} = {value!r}: {str(error).splitlines()[0]}") from None
+
+
+_ABSENT = object()
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether they are the same option, or one is in the other's table."""
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+
+
+def _plain(composed: DictConfig) -> dict[str, Any]:
+    plain = OmegaConf.to_container(composed, resolve=False)
+    assert isinstance(plain, dict)
+    return {str(key): value for key, value in plain.items()}
+
+
+def _check(composed: DictConfig) -> None:
+    """Let verl check its own configuration, before anything is started."""
+    from verl.trainer.ppo.utils import need_reference_policy
+    from verl.utils.config import validate_config
+
+    try:
+        with redirect_stdout(io.StringIO()):
+            validate_config(composed, use_reference_policy=need_reference_policy(composed), use_critic=False)
+    except (ValueError, AssertionError, OmegaConfBaseException) as error:
+        raise ConfigError(f"verl refuses this recipe: {str(error).strip().splitlines()[0]}") from None

@@ -1,0 +1,110 @@
+"""What a recipe becomes in verl's terms, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from verl_runs import RECIPE, needs_verl
+
+from microcoder.config import load_config
+from microcoder.errors import ConfigError
+from microcoder.training.config import RayConfig, TrainConfig
+from microcoder.training.engines.verl.devices import Devices, find_devices
+
+pytestmark = needs_verl
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+def translated(**changes: str) -> DictConfig:
+    from microcoder.training.engines.verl.translate import translate
+
+    config = load_config(TrainConfig, overrides={**RECIPE, "model.path": "tiny", **changes})
+    devices = Devices(kind="cpu", num_nodes=1, per_node=2)
+    return translate(config, model_path="/tiny", devices=devices, longest_prompt_tokens=77)
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    if "MICROCODER_VERL_DEVICE" not in os.environ:
+        monkeypatch.setenv("MICROCODER_VERL_DEVICE", "cpu")
+
+
+def test_the_recipe_decides_what_it_names() -> None:
+    from omegaconf import OmegaConf
+
+    verl = translated(**{"algorithm.kl_coefficient": "0.01", "optimizer.beta2": "0.95"})
+    expected: dict[str, Any] = {
+        "data.train_batch_size": 8,
+        "data.max_prompt_length": 77,
+        "data.max_response_length": 32,
+        "actor_rollout_ref.rollout.n": 4,
+        "actor_rollout_ref.actor.clip_ratio_low": 0.2,
+        "actor_rollout_ref.actor.clip_ratio_high": 0.28,
+        "actor_rollout_ref.actor.loss_agg_mode": "token-mean",
+        "actor_rollout_ref.actor.use_kl_loss": True,
+        "actor_rollout_ref.actor.kl_loss_coef": 0.01,
+        "actor_rollout_ref.actor.optim.lr": 1e-3,
+        "actor_rollout_ref.actor.optim.betas": [0.9, 0.95],
+        "trainer.n_gpus_per_node": 2,
+    }
+    assert {name: OmegaConf.select(verl, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("loss", "mode", "scale"),
+    [
+        ({}, "token-mean", None),
+        ({"algorithm.loss_normalisation": "grpo"}, "seq-mean-token-mean", None),
+        ({"algorithm.advantage": "dr_grpo", "rollout.length_stages": "[]"}, "seq-mean-token-sum-norm", 28),
+    ],
+)
+def test_each_loss_has_its_counterpart(loss: dict[str, str], mode: str, scale: int | None) -> None:
+    actor = translated(**loss).actor_rollout_ref.actor
+    assert (actor.loss_agg_mode, actor.loss_scale_factor) == (mode, scale)
+
+
+def test_options_of_verl_are_reached_by_its_names() -> None:
+    verl = translated(
+        verl='{"actor_rollout_ref.actor.fsdp_config.param_offload" = true, "+actor_rollout_ref.new.one" = 3}'
+    )
+    assert verl.actor_rollout_ref.actor.fsdp_config.param_offload is True
+    assert verl.actor_rollout_ref.new.one == 3
+    as_flag = translated(**{"verl.actor_rollout_ref.actor.fsdp_config.param_offload": "true"})
+    assert as_flag.actor_rollout_ref.actor.fsdp_config.param_offload is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"verl.data.train_batch_size": "4"}, "is decided by the recipe"),
+        ({"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"}, "did you mean actor_rollout_ref.actor.clip_ratio_h"),
+        ({"algorithm.advantage": "dr_grpo"}, "cannot follow rollout.length_stages"),
+        ({"model.lora.rank": "4"}, "model.lora is not mapped"),
+        ({"verl.actor_rollout_ref.rollout.log_prob_micro_batch_size": "4"}, "verl refuses"),
+    ],
+)
+def test_what_cannot_be_mapped_is_an_error(changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        translated(**changes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (RayConfig(num_nodes=2), "needs a running cluster"),
+        (RayConfig(device="cuda"), "there is no GPU here"),
+        (RayConfig(address="auto"), "say how many the cluster's have"),
+    ],
+)
+def test_devices_that_cannot_be_seen_are_asked_for(settings: RayConfig, message: str) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has GPUs")
+    with pytest.raises(ConfigError, match=message):
+        find_devices(settings)
+    assert find_devices(RayConfig(address="auto", num_nodes=2, processes_per_node=8)) == Devices("cuda", 2, 8)
+    assert find_devices(RayConfig(address="auto", device="cpu")) == Devices("cpu", 1, 1)

@@ -1,0 +1,86 @@
+"""What the verl tests train: the smallest run with a stage of temperature and one of length."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from microcoder.runs import RunDirectory, read_rollouts
+
+# Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked of a package that
+# verl needs, since this very folder answers to the name verl.
+needs_verl = pytest.mark.skipif(
+    find_spec("transfer_queue") is None, reason="verl is not installed: pip install 'microcoder[train,verl]'"
+)
+
+RECIPE = {
+    "engine": "verl",
+    # Of the first few seeds the one whose first step has most mixed groups.
+    "seed": "5",
+    "problems.seed": "5",
+    "prompt_style": "bare",
+    "cpu_threads": "1",
+    "num_steps": "2",
+    "model.kind": "hugging_face",
+    "model.compute_dtype": "float32",
+    "model.gradient_checkpointing": "false",
+    "problems.kind": "micro",
+    "problems.num_train": "16",
+    "problems.num_heldout": "4",
+    "problems.tiers": '["easy"]',
+    "rollout.num_samples": "4",
+    "rollout.max_response_tokens": "28",
+    "rollout.length_stages": "[{from_step = 2, max_response_tokens = 32}]",
+    "rollout.temperature.kind": "staged",
+    "rollout.temperature.stages": "[{from_step = 1, value = 0.4}, {from_step = 2, value = 1.2}]",
+    "batch.train_batch_size": "8",
+    "batch.ppo_mini_batch_size": "8",
+    "batch.micro_batch_rollouts": "8",
+    "algorithm.masking.rho": "0.5",
+    "algorithm.masking.repeat_window_tokens": "4",
+    "optimizer.learning_rate": "1e-3",
+    "evaluation.every_steps": "2",
+    "evaluation.samples_per_problem": "2",
+    "evaluator.workers": "1",
+    "checkpoint.every_steps": "1",
+}
+
+
+def start_training(checkpoint: Path, run: Path, **changes: str) -> subprocess.Popen[str]:
+    """Start `microcoder train` in a process of its own: verl changes the process it is loaded in."""
+    recipe = {**RECIPE, "model.path": str(checkpoint), **changes}
+    words = [word for key, value in recipe.items() for word in (f"--{key}", value)]
+    empty = run.parent / "empty.toml"
+    empty.write_text("")
+    command = [sys.executable, "-m", "microcoder", "train", "-c", str(empty), "--run-dir", str(run), *words]
+    return subprocess.Popen(
+        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def train(checkpoint: Path, run: Path, **changes: str) -> RunDirectory:
+    """Train to the end."""
+    process = start_training(checkpoint, run, **changes)
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, output
+    return RunDirectory(run)
+
+
+def comparable_rollouts(path: Path) -> list[dict[str, Any]]:
+    """Return a step's rollouts without what is measured in time."""
+    measured = ("cpu_seconds", "wall_seconds", "memory_mib")
+    return [
+        {**row, "tests": [{k: v for k, v in test.items() if k not in measured} for test in row["tests"]]}
+        for row in read_rollouts(path)
+    ]
+
+
+def without_times(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a metrics row without its seconds."""
+    return {key: value for key, value in row.items() if key != "seconds"}
