@@ -83,6 +83,7 @@ def build_router(service: Service) -> APIRouter:
             languages=tuple(name for name, language in LANGUAGES.items() if not language.find_problem()),
             workers=service.judge.workers,
             time_scale=service.judge.time_scale,
+            stop=service.judge.stop,
             limits=service.settings.model_dump(),
         )
 

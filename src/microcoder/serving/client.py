@@ -123,15 +123,14 @@ class JudgeClient:
         """Judge one program from a coroutine; raises what `judge` raises."""
         return await asyncio.wrap_future(self.submit(program, problem))
 
-    def about(self) -> dict[str, Any]:
-        """Return what the service is and takes.
+    def about(self, *, patience_seconds: float | None = None) -> dict[str, Any]:
+        """Return what the service is and takes; wait less for it than for verdicts where that is asked.
 
         Raises:
             ConfigError: it wants another token, or is none.
             EvaluatorFault: it was not reached.
         """
-        answer = self._request("GET", "/v1/about", None)
-        return answer.json()
+        return self._request("GET", "/v1/about", None, patience_seconds=patience_seconds).json()
 
     def close(self) -> None:
         """Give up what is on its way."""
@@ -165,7 +164,9 @@ class JudgeClient:
                 raise
             return [unreached(problem, f"{self._url}: {fault}"[:300]) for problem in problems]
 
-    def _request(self, method: str, path: str, content: bytes | None) -> httpx.Response:
+    def _request(
+        self, method: str, path: str, content: bytes | None, *, patience_seconds: float | None = None
+    ) -> httpx.Response:
         """Ask until there is an answer that is not "later".
 
         Raises:
@@ -173,7 +174,7 @@ class JudgeClient:
             DataError: the service refuses what was sent.
             EvaluatorFault: patience ran out.
         """
-        give_up = time.monotonic() + self._patience_seconds
+        give_up = time.monotonic() + (self._patience_seconds if patience_seconds is None else patience_seconds)
         number = 0
         while True:
             wait_seconds = min(0.25 * 2**number, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)

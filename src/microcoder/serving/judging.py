@@ -10,7 +10,7 @@ from microcoder.evaluator.judge import OnVerdict
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 
-class Judging(Protocol):
+class BatchJudge(Protocol):
     """Programs and problems in, verdicts out. A fault of any machine is a verdict that scores nothing."""
 
     def judge(
@@ -18,6 +18,10 @@ class Judging(Protocol):
     ) -> list[Verdict]:
         """Judge each program against the problem at the same position; verdicts come back in that order."""
         ...
+
+
+class Judging(BatchJudge, Protocol):
+    """One that can be asked program by program, too."""
 
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
         """Judge one program in the background."""

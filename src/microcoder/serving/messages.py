@@ -80,4 +80,6 @@ class About(Message):
     workers: int
     time_scale: float
     """What time limits are multiplied by here."""
+    stop: str
+    """When a program's remaining tests are left out."""
     limits: dict[str, float]

@@ -162,15 +162,30 @@ class EvaluationConfig(Config):
 class EvaluatorConfig(Config):
     """The judge."""
 
+    backend: Literal["process", "http", "ray"] = "process"
+    """Where programs run: sandboxes of this process; a `microcoder serve` at `url`; each node of the Ray cluster."""
+    url: str | None = Field(default=None, pattern="^https?://")
+    """`http`: the service's address; its token, where it wants one, is read from MICROCODER_JUDGE_TOKEN."""
     comparison: OutputComparison = "robust"
     """How training answers are compared: by each problem's own checker, or, for ablation, `strict`: the exact text, as
     LiveCodeBench's checker nearly does, wherever a problem asks for no checker of its own."""
 
     workers: int | None = Field(default=None, ge=1)
-    """Sandboxes at work at a time; None: one a core."""
+    """Sandboxes at work at a time, on each node with `ray`; None: one a core."""
     stop: StopRule = "first_failure"
     """When to stop testing a program; the 0/1 reward needs no more than its first failing test."""
     unsafe_sandbox: bool = False
+
+    @model_validator(mode="after")
+    def _options_belong_to_the_backend(self) -> EvaluatorConfig:
+        if (self.backend == "http") != (self.url is not None):
+            raise ValueError(
+                'backend = "http" and url go together; pass both, such as --evaluator.backend http '
+                "--evaluator.url http://127.0.0.1:8077, or neither"
+            )
+        if self.backend == "http" and (self.workers is not None or self.unsafe_sandbox):
+            raise ValueError('backend = "http" leaves workers and unsafe_sandbox to the service; leave them out')
+        return self
 
 
 class CheckpointConfig(Config):
@@ -248,6 +263,11 @@ class TrainConfig(Config):
         ]
         if foreign:
             raise ValueError(f'engine = "{self.engine}" takes no {foreign[0]}; leave it out, or add --engine verl')
+        if self.evaluator.backend == "ray":
+            raise ValueError(
+                f'evaluator.backend = "ray" needs a Ray cluster, which engine = "{self.engine}" has not; add '
+                "--engine verl, or start `microcoder serve` and use --evaluator.backend http"
+            )
         return self
 
     @model_validator(mode="after")

@@ -35,6 +35,8 @@ PACKAGES = (
     "TransferQueue",
 )
 NEUTRAL_KEYS = (
+    "evaluator.backend",
+    "evaluator.url",
     "evaluator.workers",
     "checkpoint.every_steps",
     "checkpoint.keep",

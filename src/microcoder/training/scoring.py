@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from microcoder.evaluator import Judge
 from microcoder.extract import extract_program
 from microcoder.metrics import ScoredRollout
 from microcoder.rewards import score_verdict, score_verdicts
+from microcoder.serving.judging import BatchJudge
 from microcoder.training.advantages import Advantage, centre_group, normalise_group
 from microcoder.training.algorithm_config import AlgorithmConfig, ConditionalMasking, MaskAll, SoftLengthPenalty
 from microcoder.training.masking import Mask, draw_uniform, mask_all, mask_conditional, mask_none
@@ -46,7 +46,7 @@ def score_rollouts(
     rollouts_P_G: Sequence[Sequence[Rollout]],
     problems_P: Sequence[Problem],
     *,
-    judge: Judge,
+    judge: BatchJudge,
     rules: Rules,
     seed: int,
     step: int,
@@ -71,7 +71,7 @@ def score_rollouts(
 
 
 def score_heldout(
-    rollouts_P_G: Sequence[Sequence[Rollout]], problems_P: Sequence[Problem], *, judge: Judge
+    rollouts_P_G: Sequence[Sequence[Rollout]], problems_P: Sequence[Problem], *, judge: BatchJudge
 ) -> list[list[ScoredRollout]]:
     """Judge held-out samples: rewards, but no advantages, since nothing is learnt from them."""
     programs_P_G, verdicts_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge)
@@ -85,7 +85,7 @@ def score_heldout(
 
 
 def judge_rollouts(
-    rollouts_P_G: Sequence[Sequence[Rollout]], problems_P: Sequence[Problem], *, judge: Judge
+    rollouts_P_G: Sequence[Sequence[Rollout]], problems_P: Sequence[Problem], *, judge: BatchJudge
 ) -> tuple[list[list[Program]], list[list[Verdict]]]:
     """Extract and judge the programs of all rollouts in one batch."""
     programs_P_G = [

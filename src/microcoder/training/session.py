@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from microcoder.errors import ConfigError, TrainingError
-from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory, read_json, write_json
+from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
+from microcoder.training.judging import open_judge
 from microcoder.training.loggers import LoggingObserver, check_loggers, open_loggers
 from microcoder.training.manifest import build_manifest, changed_keys
 from microcoder.training.observer import Observer
@@ -51,7 +52,7 @@ class Engine(Protocol):
         *,
         policy: Any,
         tasks: Tasks,
-        judge: Judge,
+        judge: BatchJudge,
         run: RunDirectory,
         run_clock: RunClock,
         resume_step: int | None,
@@ -61,7 +62,14 @@ class Engine(Protocol):
         """Run the steps that are missing; `callbacks` are of the engine's own kind."""
 
     def probe(
-        self, config: TrainConfig, *, policy: Any, tasks: Tasks, judge: Judge, run: RunDirectory, observer: Observer
+        self,
+        config: TrainConfig,
+        *,
+        policy: Any,
+        tasks: Tasks,
+        judge: BatchJudge,
+        run: RunDirectory,
+        observer: Observer,
     ) -> None:
         """Sample the untrained model over a grid of temperatures and record which one was chosen."""
 
@@ -103,9 +111,8 @@ def run_training(
     engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
     policy = engine.load_policy(config, observer=observer)
     leads = engine.is_main_process()
-    evaluator = config.evaluator
     with (
-        Judge(workers=evaluator.workers, stop=evaluator.stop, unsafe=evaluator.unsafe_sandbox) as judge,
+        open_judge(config.evaluator) as (judge, isolation),
         run.lock() if leads else nullcontext(),
     ):
         if leads:
@@ -118,7 +125,7 @@ def run_training(
                     command=command,
                     problems=tasks.as_record(),
                     machine=engine.describe_machine(config),
-                    isolation=judge.isolation.as_record(),
+                    isolation=isolation,
                 )
                 _open_run(run, manifest, observer=observer)
         engine.wait_for_everyone()
@@ -172,9 +179,8 @@ def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -
     tasks = load_tasks(config)
     engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
     policy = engine.load_policy(config, observer=observer)
-    evaluator = config.evaluator
     with (
-        Judge(workers=evaluator.workers, stop=evaluator.stop, unsafe=evaluator.unsafe_sandbox) as judge,
+        open_judge(config.evaluator) as (judge, _),
         run.lock() if engine.is_main_process() else nullcontext(),
     ):
         engine.probe(config, policy=policy, tasks=tasks, judge=judge, run=run, observer=observer)

@@ -78,8 +78,10 @@ def test_the_weights_load_as_an_ordinary_model(finished: RunDirectory) -> None:
 def test_two_processes_killed_and_resumed_do_what_one_does(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    """Two FSDP2 ranks over gloo, killed after the first step: the same responses and, nearly, the same weights."""
-    run, on_two = RunDirectory(tmp_path / "two"), {"ray.processes_per_node": "2"}
+    """Two FSDP2 ranks over gloo and a judge on each node, killed after the first step: the same responses and verdicts,
+    and nearly the same weights.
+    """
+    run, on_two = RunDirectory(tmp_path / "two"), {"ray.processes_per_node": "2", "evaluator.backend": "ray"}
     process = start_training(tiny_checkpoint, run.root, **on_two)
     deadline = time.monotonic() + 500
     while not run.checkpoint(1).exists():

@@ -16,8 +16,8 @@ from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from microcoder.errors import ConfigError
-from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
+from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import cut_batches
 from microcoder.training.checkpoints import STAGING, copy_model
 from microcoder.training.clocks import RunClock
@@ -103,7 +103,7 @@ def train(
     *,
     policy: Policy,
     tasks: Tasks,
-    judge: Judge,
+    judge: BatchJudge,
     run: RunDirectory,
     run_clock: RunClock,
     resume_step: int | None,
@@ -129,7 +129,7 @@ def train(
 
 
 def probe(
-    config: TrainConfig, *, policy: Policy, tasks: Tasks, judge: Judge, run: RunDirectory, observer: Observer
+    config: TrainConfig, *, policy: Policy, tasks: Tasks, judge: BatchJudge, run: RunDirectory, observer: Observer
 ) -> None:
     """Probe the untrained model and record the temperature that was chosen; train nothing."""
     trainer = _build_trainer(
@@ -146,7 +146,7 @@ def _build_trainer(
     *,
     policy: Policy,
     tasks: Tasks,
-    judge: Judge,
+    judge: BatchJudge,
     run: RunDirectory,
     run_clock: RunClock,
     observer: Observer,

@@ -21,9 +21,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallba
 from trl import GRPOConfig
 
 from microcoder.errors import TrainingError
-from microcoder.evaluator import Judge
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
+from microcoder.serving.judging import BatchJudge
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.batching import Batches
 from microcoder.training.checkpoints import STAGING, best_step, publish_checkpoint
@@ -73,7 +73,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         tokenizer: PreTrainedTokenizerBase,
         peft_config: LoraConfig | None,
         tasks: Tasks,
-        judge: Judge,
+        judge: BatchJudge,
         run: RunDirectory,
         run_clock: RunClock,
         observer: Observer,

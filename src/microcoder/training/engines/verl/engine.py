@@ -19,8 +19,8 @@ from huggingface_hub import snapshot_download
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from microcoder.errors import ConfigError, TrainingError
-from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
+from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import cut_batches
 from microcoder.training.checkpoints import copy_model
 from microcoder.training.clocks import RunClock
@@ -127,7 +127,7 @@ def train(
     *,
     policy: Policy,
     tasks: Tasks,
-    judge: Judge,
+    judge: BatchJudge,
     run: RunDirectory,
     run_clock: RunClock,
     resume_step: int | None,
@@ -159,7 +159,7 @@ def train(
 
 
 def probe(
-    config: TrainConfig, *, policy: Policy, tasks: Tasks, judge: Judge, run: RunDirectory, observer: Observer
+    config: TrainConfig, *, policy: Policy, tasks: Tasks, judge: BatchJudge, run: RunDirectory, observer: Observer
 ) -> None:
     """Probe the untrained model and record the temperature that was chosen; train nothing."""
     with _open_trainer(
@@ -182,7 +182,7 @@ def _open_trainer(
     *,
     policy: Policy,
     tasks: Tasks,
-    judge: Judge,
+    judge: BatchJudge,
     run: RunDirectory,
     run_clock: RunClock,
     resume_step: int | None,

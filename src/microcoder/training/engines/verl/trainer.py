@@ -23,9 +23,9 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils
 
 from microcoder.errors import TrainingError
-from microcoder.evaluator import Judge
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
+from microcoder.serving.judging import BatchJudge
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.checkpoints import best_step
 from microcoder.training.clocks import PhaseClock, RunClock
@@ -77,7 +77,7 @@ class MicroCoderTrainer(PPOTrainerSync):
         tokenizer: PreTrainedTokenizerBase,
         reader: RolloutReader,
         tasks: Tasks,
-        judge: Judge,
+        judge: BatchJudge,
         run: RunDirectory,
         run_clock: RunClock,
         resume_step: int | None,

@@ -1,0 +1,96 @@
+"""The judge of a run may be elsewhere: the same verdicts, and clear errors where it is not there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from microcoder.config import load_config
+from microcoder.errors import ConfigError, EvaluatorFault
+from microcoder.training.config import EvaluatorConfig, TrainConfig
+from microcoder.training.judging import TOKEN_VARIABLE, open_judge
+from microcoder.training.manifest import digest_config
+from microcoder.types import Problem, Program, TestCase
+
+pytest.importorskip("fastapi")
+TOKEN = "a-token-for-tests-only"
+PROBLEM = Problem(id="double", tests=(TestCase(input="2\n", output="4\n"), TestCase(input="3\n", output="6\n")))
+PROGRAMS = [
+    Program("print(2 * int(input()))"),
+    Program("print(2 + int(input()))"),
+    Program("print(4)", "python"),
+    Program(None, reason="no code block"),
+    Program("1 / 0"),
+]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`microcoder serve` as a training run wants it, with a token."""
+    tokens = tmp_path_factory.mktemp("serve") / "tokens"
+    tokens.write_text(TOKEN)
+    command = [sys.executable, "-m", "microcoder", "serve", "--port", "0", "--workers", "1", "--no-self-test"]
+    options = ["--stop", "first_failure", "--token-file", str(tokens)]
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    found = re.search(r"serving on (http://\S+),", process.stderr.readline())
+    assert found, process.stderr.read()
+    yield found[1]
+    process.terminate()
+    process.wait(30)
+
+
+def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    problems = [PROBLEM] * len(PROGRAMS)
+    with open_judge(EvaluatorConfig(workers=1)) as (judge, isolation):
+        here = judge.judge(PROGRAMS, problems)
+    with open_judge(EvaluatorConfig(backend="http", url=service)) as (judge, isolation_there):
+        there = judge.judge(PROGRAMS, problems)
+    assert isolation_there == isolation
+    assert [(v.outcome, v.tests_passed, len(v.tests)) for v in there] == [
+        (v.outcome, v.tests_passed, len(v.tests)) for v in here
+    ]
+    assert [str(v.outcome) for v in here] == ["accepted", "wrong_answer", "wrong_answer", "no_code", "runtime_error"]
+
+
+def test_what_cannot_be_judged_there_is_said_at_the_start(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+    with pytest.raises(ConfigError, match=TOKEN_VARIABLE), open_judge(EvaluatorConfig(backend="http", url=service)):
+        pass
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    another_rule = EvaluatorConfig(backend="http", url=service, stop="never")
+    with pytest.raises(ConfigError, match=r"--evaluator\.stop first_failure"), open_judge(another_rule):
+        pass
+
+
+def test_a_service_that_is_not_there_is_no_verdict() -> None:
+    nobody = EvaluatorConfig(backend="http", url="http://127.0.0.1:9")
+    with pytest.raises(EvaluatorFault, match=r"127\.0\.0\.1:9"), open_judge(nobody):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("changes", "hint"),
+    [
+        ({"evaluator.backend": "http"}, "--evaluator.url"),
+        ({"evaluator.url": "http://judge:8077"}, "--evaluator.backend http"),
+        ({"evaluator.backend": "http", "evaluator.url": "http://judge:8077", "evaluator.workers": "2"}, "the service"),
+        ({"evaluator.backend": "http", "evaluator.url": "judge:8077"}, "evaluator.url"),
+        ({"evaluator.backend": "ray"}, "--engine verl"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(changes: dict[str, str], hint: str) -> None:
+    with pytest.raises(ConfigError, match=hint):
+        load_config(TrainConfig, overrides={"model.kind": "micro", "problems.kind": "micro", **changes})
+
+
+def test_where_programs_are_judged_changes_no_result() -> None:
+    recipe = {"model.kind": "micro", "problems.kind": "micro"}
+    there = {"evaluator.backend": "http", "evaluator.url": "http://judge:8077"}
+    configs = [load_config(TrainConfig, overrides={**recipe, **changes}) for changes in ({}, there)]
+    assert digest_config(configs[0]) == digest_config(configs[1])
