@@ -231,7 +231,10 @@ def test_two_sources_of_one_name_are_refused(tmp_path: Path) -> None:
         BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source, source]})
 
 
-def test_an_archive_is_a_source_and_a_hostile_one_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "link"), [("../outside.jsonl", False), ("set/../../outside.jsonl", False), ("set/outside.jsonl", True)]
+)
+def test_an_archive_is_a_source_and_a_hostile_one_is_refused(tmp_path: Path, name: str, link: bool) -> None:
     write_rows(tmp_path / "raw.jsonl", [row(1)])
     with tarfile.open(tmp_path / "set.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "raw.jsonl", "set/raw.jsonl")
@@ -239,9 +242,13 @@ def test_an_archive_is_a_source_and_a_hostile_one_is_refused(tmp_path: Path) -> 
     config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [source]})
     assert plan_build(config, last="collect").num_rows == 1
     with tarfile.open(tmp_path / "hostile.tar", "w") as archive:
-        archive.add(tmp_path / "raw.jsonl", "../outside.jsonl")
+        if link:
+            member = tarfile.TarInfo("set")
+            member.type, member.linkname = tarfile.SYMTYPE, str(tmp_path)
+            archive.addfile(member)
+        archive.add(tmp_path / "raw.jsonl", name)
     hostile = {**source, "path": str(tmp_path / "hostile.tar")}
     config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [hostile]})
     with pytest.raises(DataError, match="cannot be unpacked"):
         plan_build(config)
-    assert not (tmp_path / "corpus" / ".work" / "outside.jsonl").exists()
+    assert not list(tmp_path.rglob("outside.jsonl"))

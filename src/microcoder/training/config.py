@@ -257,7 +257,7 @@ class TrainConfig(Config):
         if self.engine == "verl":
             return self
         foreign = [
-            *(f"ray.{name}" for name in sorted(self.ray.model_fields_set)),
+            *(f"ray.{name}" for name, value in self.ray if value != RayConfig.model_fields[name].default),
             *(f"verl.{name}" for name in self.verl),
             *(['rollout.backend = "sglang"'] if self.rollout.backend == "sglang" else []),
         ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import tarfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from microcoder.dataset.archives import unpack
 from microcoder.dataset.candidates import Candidate, Rejection
 from microcoder.dataset.formats import REASONS
 
@@ -52,10 +52,9 @@ def find_archive(name: str) -> Path:
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_every_row_of_real_data_comes_out(tmp_path: Path, collect: Any, name: str) -> None:
-    with tarfile.open(find_archive(name)) as archive:
-        archive.extractall(tmp_path, filter="data")
+    folder = unpack(find_archive(name), into=tmp_path, digest="")
     real = ARCHIVES[name]
-    found = collect(tmp_path / name, real.format_name, 200)
+    found = collect(folder / name, real.format_name, 200)
     candidates = [row for row in found if isinstance(row, Candidate)]
     rejections = [row for row in found if isinstance(row, Rejection)]
     assert len(candidates) + len(rejections) == real.num_rows
