@@ -1,15 +1,17 @@
-# Five verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
+# Six verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 # The demo needs a part of what the tests need, and should not wait for the rest.
 TRAINS := $(VENV)/.trains
 STAMP := $(VENV)/.installed
+# verl brings a hundred packages, and Ray processes that each take long to start.
+VERL := $(VENV)/.verl
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable
 export OMP_NUM_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: setup demo test check docs
+.PHONY: setup demo test test-verl check docs
 
 setup: $(STAMP)
 
@@ -22,14 +24,23 @@ $(TRAINS): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) '.[data,train,verl,serve,ray,dev]'
+	$(INSTALL) '.[data,train,serve,ray,dev]'
 	@touch $@ $(TRAINS)
 
 demo: $(TRAINS)
 	$(BIN)/microcoder train -c recipes/micro/config.toml --run-dir runs/demo
 
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/training/verl
+
+$(VERL): $(STAMP)
+	$(INSTALL) '.[data,train,verl,serve,ray,dev]'
+	@touch $@
+
+# LONG= runs the long ones too: kill and resume, two processes (7 minutes).
+LONG ?= -m 'not long'
+test-verl: $(VERL)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/training/verl $(LONG)
 
 check: setup
 	$(BIN)/ruff check .

@@ -75,6 +75,7 @@ def test_the_weights_load_as_an_ordinary_model(finished: RunDirectory) -> None:
     assert model(input_ids=ids).logits.shape[:2] == ids.shape
 
 
+@pytest.mark.long
 def test_two_processes_killed_and_resumed_do_what_one_does(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_two_processes_killed_and_resumed_do_what_one_does(
     assert largest_difference(weights(run.model), weights(finished.model)) < 1e-5
 
 
+@pytest.mark.long
 def test_a_resumed_run_is_bit_identical(finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "run")
     shutil.copytree(finished.root, run.root)
