@@ -24,6 +24,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,7 @@ from microcoder.errors import DataError, MicroCoderError, TrainingError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_LOCK_PATIENCE_SECONDS = 3.0
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
 
@@ -154,7 +156,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
-    """Hold a lock file; the kernel lets go when the holder dies.
+    """Hold a lock file; the kernel lets go when the holder dies, and its children with it: those get a moment.
 
     Args:
         path: the file; it and its folder are made where they are missing.
@@ -162,10 +164,15 @@ def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise error from None
+        give_up = time.monotonic() + _LOCK_PATIENCE_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    raise error from None
+                time.sleep(0.05)
         yield
 
 

@@ -23,6 +23,7 @@ from microcoder.dataset.build import BuildConfig
 from microcoder.dataset.build.session import plan_build
 from microcoder.dataset.formats import FORMATS
 from microcoder.errors import DataError
+from microcoder.runs import hold_lock
 
 PLACES = "abcdefgh"
 RECIPES = Path(__file__).parents[2] / "recipes" / "data"
@@ -183,6 +184,14 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(built: tuple[Path, dic
         process.wait()
     build(recipe, "--output", str(other))
     assert contents(other) == contents(recipe.parent / "corpus")
+
+
+def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
+    folder = recipe.parent / "corpus" / ".work"
+    folder.mkdir(parents=True)
+    with hold_lock(folder / "lock", DataError("held")):
+        done = run("collect", "-c", recipe, expect=2)
+    assert "another build is at work" in done.stderr
 
 
 @pytest.mark.slow

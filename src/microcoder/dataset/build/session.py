@@ -22,7 +22,8 @@ from microcoder.dataset.pipeline.steps import digest, source_digest
 from microcoder.dataset.release.card import write_card
 from microcoder.dataset.release.page import write_page
 from microcoder.dataset.release.tables import MARKER, write_tables
-from microcoder.runs import write_json
+from microcoder.errors import DataError
+from microcoder.runs import hold_lock, write_json
 
 _RELEASE_CODE = "microcoder.dataset.release"
 
@@ -80,9 +81,15 @@ def run_build(config: BuildConfig, plan: Plan, *, on_progress: OnProgress = lamb
     """Do what is missing, and write the corpus when every stage was run.
 
     Raises:
-        DataError: an endpoint failed, or a file of an earlier run is damaged.
+        DataError: an endpoint failed, a file of an earlier run is damaged, or another build is at work here.
         EvaluatorFault: the sandbox does not hold.
     """
+    busy = DataError(f"another build is at work in {config.work_folder}; wait for it, or use another output")
+    with hold_lock(config.work_folder / "lock", busy):
+        return _run_build(config, plan, on_progress)
+
+
+def _run_build(config: BuildConfig, plan: Plan, on_progress: OnProgress) -> Built:
     runner = Runner(kind=config.runner, workers=config.workers, address=config.ray_address)
     parts, passages = run_steps(
         plan.shards,
