@@ -33,8 +33,9 @@ demo: $(TRAINS)
 test: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/training/verl
 
+# Compiled, unlike the rest: Ray's processes start together, and would each compile it all.
 $(VERL): $(STAMP)
-	$(INSTALL) '.[data,train,verl,serve,ray,dev]'
+	$(subst --no-compile,--compile,$(INSTALL)) '.[data,train,verl,serve,ray,dev]'
 	@touch $@
 
 # LONG= runs the long ones too: kill and resume, two processes (7 minutes).
