@@ -67,7 +67,7 @@ def test_every_row_of_real_data_comes_out(tmp_path: Path, collect: Any, name: st
         assert row.raw
     assert all(row.candidate for row in rejections if row.reason == "tests_not_convertible")
     if name == "kodsport":
-        check_packages(tmp_path / name, candidates)
+        check_packages(folder / name, candidates)
 
 
 def check_packages(root: Path, candidates: list[Candidate]) -> None:
