@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -17,7 +18,9 @@ from typing import Any
 from microcoder.metrics import ScoredRollout, summarise_accuracy
 from microcoder.runs import RunDirectory, read_json, write_json
 from microcoder.training.config import TrainConfig
-from microcoder.training.sampling_config import DiversityTemperature
+from microcoder.training.sampling_config import DiversityTemperature, RolloutConfig
+from microcoder.training.tasks import Task
+from microcoder.training.temperature import step_temperature
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,16 @@ def summarise_point(scored_P_G: Sequence[Sequence[ScoredRollout]], *, temperatur
     )
 
 
+def summarise_sweep(
+    scored_T_P_G: Sequence[Sequence[Sequence[ScoredRollout]]], *, temperatures: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Return the figures of the same problems at several temperatures, as an evaluation records them."""
+    return [
+        asdict(summarise_point(scored_P_G, temperature=temperature))
+        for temperature, scored_P_G in zip(temperatures, scored_T_P_G, strict=True)
+    ]
+
+
 def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperature) -> Choice:
     """Return the lowest temperature that is neither under the converged diversity nor drastic.
 
@@ -107,6 +120,30 @@ def probe_digest(config: TrainConfig) -> str:
     values = config.model_dump(mode="json")
     keys = ("model", "problems", "prompt_style", "rollout", "seed")
     return hashlib.sha256(json.dumps({key: values[key] for key in keys}, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def choose_tasks(config: TrainConfig, tasks: Sequence[Task]) -> list[Task]:
+    """Return the training problems that a probe asks, the same for the same seed."""
+    settings = config.rollout.temperature
+    assert isinstance(settings, DiversityTemperature)
+    return random.Random(f"probe-{config.seed}").sample(list(tasks), min(settings.num_problems, len(tasks)))
+
+
+def read_temperature(
+    run: RunDirectory, rollout: RolloutConfig, *, step: int, history: Sequence[Mapping[str, Any]]
+) -> float:
+    """Return the temperature of a step, from the recipe, the run's probe where that chose it, and its earlier steps.
+
+    Raises:
+        DataError: a probe was to choose, and there is none.
+    """
+    return step_temperature(
+        rollout.temperature,
+        rollout.diversity_watch,
+        step=step,
+        diversities=[row["diversity"] for row in history],
+        chosen=read_probe(run).choice.temperature if rollout.temperature.kind == "diversity" else None,
+    )
 
 
 def record_probe(run: RunDirectory, config: TrainConfig, points: Sequence[ProbePoint]) -> Probe:

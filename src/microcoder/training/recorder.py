@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from microcoder.errors import EvaluatorFault
+from microcoder.errors import EvaluatorFault, TrainingError
 from microcoder.metrics import (
     EvaluationMetrics,
     ScoredRollout,
@@ -34,6 +35,20 @@ class RecordedStep:
     metrics: StepMetrics
     new_alarms: Sequence[Alarm]
     """Alarms that did not hold at the step before."""
+
+
+def refuse_divergence(run: RunDirectory, optimizer: Mapping[str, float], *, step: int, learning_rate: float) -> None:
+    """Refuse an update whose loss or gradient is no number.
+
+    Raises:
+        TrainingError: which, and what to type.
+    """
+    for name in ("loss", "grad_norm"):
+        if not math.isfinite(optimizer.get(name, 0.0)):
+            raise TrainingError(
+                f"{name} is {optimizer[name]} in step {step}; lower optimizer.learning_rate (now {learning_rate}) and "
+                f"start another --run-dir with --model.kind hugging_face --model.path {run.checkpoints}/step_N"
+            )
 
 
 def record_step(

@@ -53,7 +53,9 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     assert rows[1]["length_max"] > 28, (
         "no response was longer than the first limit: the stage did not reach the sampler"
     )
-    assert [row["step"] for row in finished.read_evaluations()] == [0, 2]
+    evaluations = finished.read_evaluations()
+    assert [row["step"] for row in evaluations] == [0, 2]
+    assert [[point["temperature"] for point in row["sweep"]] for row in evaluations] == [[0.4], [0.4]]
     assert finished.read_summary() is not None
     assert (finished.root / "report" / "index.html").exists()
     rollouts = [row for step in (1, 2) for row in comparable_rollouts(finished.rollout_file(step))]

@@ -21,14 +21,13 @@ from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import cut_batches
 from microcoder.training.checkpoints import STAGING, copy_model
 from microcoder.training.clocks import RunClock
-from microcoder.training.config import HuggingFaceModel, MicroModel, TrainConfig
+from microcoder.training.config import HuggingFaceModel, TrainConfig
 from microcoder.training.engines.trl.arguments import build_arguments
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer, ProbeMade
 from microcoder.training.interrupts import stop_between_steps
 from microcoder.training.observer import Observer
 from microcoder.training.tasks import Tasks
-from microcoder.training.warmstart import build_micro_checkpoint
-from microcoder.training.weights import load_checkpoint, model_source, silence_transformers
+from microcoder.training.weights import find_model, load_checkpoint, silence_transformers
 
 
 def _processes() -> PartialState:
@@ -78,24 +77,11 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
             "rollout.backend = 'vllm', but vLLM is not installed; type: pip install vllm (GPU machines only), "
             "or pass --rollout.backend transformers"
         )
-    source = _find_model(config, observer)
+    source = find_model(config, observer)
     model = config.model
     revision, dtype = (model.revision, model.dtype) if isinstance(model, HuggingFaceModel) else (None, "float32")
     weights, tokenizer = load_checkpoint(source, revision=revision, dtype=dtype)
     return Policy(weights, tokenizer, source)
-
-
-def _find_model(config: TrainConfig, observer: Observer) -> str:
-    model = config.model
-    if isinstance(model, MicroModel):
-        observer.phase("warm start")
-
-        def tell(step: int, num_steps: int, loss: float) -> None:
-            if step % max(1, num_steps // 6) == 0:
-                observer.note(f"warm start of the micro model: step {step}/{num_steps}, loss {loss:.2f}")
-
-        return str(build_micro_checkpoint(model.warm_start, cache=model.cache, on_progress=tell))
-    return model_source(model.path)
 
 
 def train(

@@ -5,11 +5,8 @@ A *step* is ours: one sampling round and its updates. TRL's `global_step` counts
 
 from __future__ import annotations
 
-import math
-import random
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -20,7 +17,6 @@ from peft import LoraConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
-from microcoder.errors import TrainingError
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
 from microcoder.serving.judging import BatchJudge
@@ -34,14 +30,21 @@ from microcoder.training.engines.trl.resampling import SampledGroup, join_genera
 from microcoder.training.engines.trl.sampling import set_sampling
 from microcoder.training.filtering import sample_mixed_groups
 from microcoder.training.observer import Observer
-from microcoder.training.probe import has_probe, read_probe, record_probe, summarise_point
-from microcoder.training.recorder import record_evaluation, record_step
+from microcoder.training.probe import (
+    choose_tasks,
+    has_probe,
+    read_temperature,
+    record_probe,
+    summarise_point,
+    summarise_sweep,
+)
+from microcoder.training.recorder import record_evaluation, record_step, refuse_divergence
 from microcoder.training.rollouts import RolloutReader, opens_thinking
 from microcoder.training.sampling_config import DiversityTemperature
 from microcoder.training.schedules import order_problems, staged_value
 from microcoder.training.scoring import build_rules, score_heldout, score_rollouts
 from microcoder.training.tasks import Task, Tasks
-from microcoder.training.temperature import step_temperature, transitions
+from microcoder.training.temperature import transitions
 from microcoder.types import Prompt, Rollout
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -146,17 +149,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if self.accelerator.is_main_process:
             if self._history is None:
                 self._history = self.run.read_metrics()
-            rollout = self.config.rollout
-            chosen = read_probe(self.run).choice.temperature if rollout.temperature.kind == "diversity" else None
-            decided = [
-                step_temperature(
-                    rollout.temperature,
-                    rollout.diversity_watch,
-                    step=self.steps_done + 1,
-                    diversities=[row["diversity"] for row in self._history],
-                    chosen=chosen,
-                )
-            ]
+            decided = [read_temperature(self.run, self.config.rollout, step=self.steps_done + 1, history=self._history)]
         return broadcast_object_list(decided)[0]
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
@@ -242,10 +235,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 step=self.steps_done,
                 temperature=settings.temperature,
                 seconds={"total": round(time.perf_counter() - start, 4)},
-                sweep=[
-                    asdict(summarise_point(scored, temperature=temperature))
-                    for temperature, scored in zip(settings.sweep_temperatures, others, strict=True)
-                ],
+                sweep=summarise_sweep(others, temperatures=settings.sweep_temperatures),
             )
             self.observer.evaluation(metrics)
 
@@ -254,8 +244,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         rollout = self.config.rollout
         settings = rollout.temperature
         assert isinstance(settings, DiversityTemperature)
-        tasks = list(self.train_tasks.values())
-        chosen_tasks = random.Random(f"probe-{self.config.seed}").sample(tasks, min(settings.num_problems, len(tasks)))
+        chosen_tasks = choose_tasks(self.config, list(self.train_tasks.values()))
         points = []
         with self.clock.phase("probe"):
             for number, temperature in enumerate(settings.grid):
@@ -309,13 +298,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if "loss" not in logs:
             return
         update = {ours: float(logs[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in logs}
-        broken = [name for name in ("loss", "grad_norm") if not math.isfinite(update.get(name, 0.0))]
-        if broken:
-            raise TrainingError(
-                f"{broken[0]} is {update[broken[0]]} in step {self.steps_done}; lower optimizer.learning_rate (now "
-                f"{self.config.optimizer.learning_rate}) and start another --run-dir with --model.kind hugging_face "
-                f"--model.path {self.run.checkpoints}/step_N"
-            )
+        refuse_divergence(self.run, update, step=self.steps_done, learning_rate=self.config.optimizer.learning_rate)
         self._updates.append(update)
         if self.state.global_step % self.batches.updates_per_step == 0:
             self._record_step()

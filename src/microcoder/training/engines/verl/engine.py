@@ -30,7 +30,7 @@ from microcoder.training.interrupts import stop_between_steps
 from microcoder.training.observer import Observer
 from microcoder.training.rollouts import RolloutReader, encode_prompts, end_token_ids, opens_thinking
 from microcoder.training.tasks import Tasks
-from microcoder.training.weights import load_tokenizer, model_source, silence_transformers
+from microcoder.training.weights import find_model, load_tokenizer, silence_transformers
 
 if TYPE_CHECKING:
     from microcoder.training.engines.verl.trainer import MicroCoderTrainer
@@ -99,7 +99,10 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
             f"rollout.backend = '{backend}', but it is not installed; type: pip install 'verl[{backend}]==0.9.1' (GPU "
             "machines only), or pass --rollout.backend transformers"
         )
-    folder = _find_model(config, observer)
+    source = find_model(config, observer)
+    local = Path(source).is_dir()
+    revision = config.model.revision if isinstance(config.model, HuggingFaceModel) else None
+    folder = str(Path(source).absolute()) if local else snapshot_download(source, revision=revision)
     tokenizer = load_tokenizer(folder)
     try:
         generation: GenerationConfig | None = GenerationConfig.from_pretrained(folder)
@@ -109,17 +112,6 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
 
     translate(config, model_path=folder, devices=devices, longest_prompt_tokens=1)
     return Policy(folder, tokenizer, tuple(end_token_ids(tokenizer, generation)))
-
-
-def _find_model(config: TrainConfig, observer: Observer) -> str:
-    model = config.model
-    if not isinstance(model, HuggingFaceModel):
-        from microcoder.training.warmstart import build_micro_checkpoint
-
-        observer.phase("warm start")
-        return str(build_micro_checkpoint(model.warm_start, cache=model.cache).absolute())
-    source = model_source(model.path)
-    return str(Path(source).absolute()) if Path(source).is_dir() else snapshot_download(source, revision=model.revision)
 
 
 def train(

@@ -6,8 +6,6 @@ and writes the columns it needs. Its `global_steps` is our step.
 
 from __future__ import annotations
 
-import math
-import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,14 +33,21 @@ from microcoder.training.engines.verl.liveness import Liveness
 from microcoder.training.engines.verl.requests import SamplingRequest
 from microcoder.training.filtering import sample_mixed_groups
 from microcoder.training.observer import Observer
-from microcoder.training.probe import has_probe, read_probe, record_probe, summarise_point
-from microcoder.training.recorder import record_evaluation, record_step
+from microcoder.training.probe import (
+    choose_tasks,
+    has_probe,
+    read_temperature,
+    record_probe,
+    summarise_point,
+    summarise_sweep,
+)
+from microcoder.training.recorder import record_evaluation, record_step, refuse_divergence
 from microcoder.training.rollouts import RolloutReader, encode_prompts
 from microcoder.training.sampling_config import DiversityTemperature
 from microcoder.training.schedules import order_problems, staged_value
 from microcoder.training.scoring import build_rules, score_heldout, score_rollouts
 from microcoder.training.tasks import Task, Tasks
-from microcoder.training.temperature import step_temperature, transitions
+from microcoder.training.temperature import transitions
 
 # verl's names -> ours.
 OPTIMIZER_METRICS = {
@@ -321,16 +326,23 @@ class MicroCoderTrainer(PPOTrainerSync):
         settings = self.recipe.evaluation
         start = time.perf_counter()
         with self.clock.phase("evaluate"):
-            groups = self._sample_apart(
-                self.heldout_tasks,
-                num_samples=settings.samples_per_problem,
-                temperature=settings.temperature,
-                limit=settings.max_response_tokens or self.recipe.rollout.longest_response_tokens,
-                seed=settings.seed,
+            groups, *others = (
+                self._sample_apart(
+                    self.heldout_tasks,
+                    num_samples=settings.samples_per_problem,
+                    temperature=temperature,
+                    limit=settings.max_response_tokens or self.recipe.rollout.longest_response_tokens,
+                    seed=settings.seed,
+                )
+                for temperature in (settings.temperature, *settings.sweep_temperatures)
             )
-        seconds = {"total": round(time.perf_counter() - start, 4)}
         metrics = record_evaluation(
-            self.run, groups, step=self.global_steps, temperature=settings.temperature, seconds=seconds
+            self.run,
+            groups,
+            step=self.global_steps,
+            temperature=settings.temperature,
+            seconds={"total": round(time.perf_counter() - start, 4)},
+            sweep=summarise_sweep(others, temperatures=settings.sweep_temperatures),
         )
         self.observer.evaluation(metrics)
 
@@ -338,8 +350,7 @@ class MicroCoderTrainer(PPOTrainerSync):
         """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
         rollout, settings = self.recipe.rollout, self.recipe.rollout.temperature
         assert isinstance(settings, DiversityTemperature)
-        tasks = list(self.train_tasks.values())
-        chosen = random.Random(f"probe-{self.recipe.seed}").sample(tasks, min(settings.num_problems, len(tasks)))
+        chosen = choose_tasks(self.recipe, list(self.train_tasks.values()))
         points = []
         with self.clock.phase("probe"):
             for number, temperature in enumerate(settings.grid):
@@ -374,28 +385,14 @@ class MicroCoderTrainer(PPOTrainerSync):
         return staged_value(self.recipe.rollout.length_limits, step=step)
 
     def _step_temperature(self, step: int) -> float:
-        rollout = self.recipe.rollout
-        chosen = read_probe(self.run).choice.temperature if rollout.temperature.kind == "diversity" else None
-        return step_temperature(
-            rollout.temperature,
-            rollout.diversity_watch,
-            step=step,
-            diversities=[row["diversity"] for row in self._history],
-            chosen=chosen,
-        )
+        return read_temperature(self.run, self.recipe.rollout, step=step, history=self._history)
 
     def _record(
         self, groups: Sequence[SampledGroup], left_out: Sequence[SampledGroup], metrics: Mapping[str, Any]
     ) -> None:
         rollout, step = self.recipe.rollout, self.global_steps
         optimizer = {ours: float(metrics[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in metrics}
-        for name in ("loss", "grad_norm"):
-            if not math.isfinite(optimizer.get(name, 0.0)):
-                raise TrainingError(
-                    f"{name} is {optimizer[name]} in step {step}; lower optimizer.learning_rate (now "
-                    f"{self.recipe.optimizer.learning_rate}) and start another --run-dir with --model.kind "
-                    f"hugging_face --model.path {self.run.checkpoints}/step_N"
-                )
+        refuse_divergence(self.run, optimizer, step=step, learning_rate=self.recipe.optimizer.learning_rate)
         recorded = record_step(
             self.run,
             [group.scored for group in groups],
