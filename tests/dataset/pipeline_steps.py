@@ -33,8 +33,8 @@ def map_step(modulus: int = 3, name: str = "thin") -> MapStep:
     return MapStep(name, "filter", Settings(modulus=modulus), f"{__name__}:open_thin", (__name__,))
 
 
-def barrier_step() -> BarrierStep:
-    return BarrierStep("unique", "filter", Settings(), f"{__name__}:Unique", (__name__,))
+def barrier_step(name: str = "unique") -> BarrierStep:
+    return BarrierStep(name, "filter", Settings(), f"{__name__}:Unique", (__name__,))
 
 
 @contextmanager
@@ -65,17 +65,18 @@ class Unique(Barrier):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
-    def look(self, candidate: Candidate) -> tuple[str, str]:
-        return candidate.id, candidate.title
+    def look(self, candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
+        return [(candidate.id, candidate.title) for candidate in candidates]
 
     def decide(self, looks: Sequence[tuple[str, str]]) -> None:
         self.counts = Counter(title for _, title in looks)
         self.members: dict[str, list[str]] = {}
+        self.titles = dict(looks)
         for name, title in looks:
             self.members.setdefault(title, []).append(name)
 
-    def needs(self, candidate: Candidate) -> Sequence[str]:
-        return self.members[candidate.title]
+    def needs(self, name: str) -> Sequence[str]:
+        return self.members[self.titles[name]]
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
         first, *rest = self.members[candidate.title]

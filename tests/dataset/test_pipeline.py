@@ -56,12 +56,13 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
 
 def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
+    rest = [*REST, steps.barrier_step("once_more"), steps.barrier_step("and_again")]
     for workers in (1, 2):
         run_steps(
-            steps.shards(4), steps.collect_step(), REST, work=tmp_path / str(workers), runner=Runner(workers=workers)
+            steps.shards(4), steps.collect_step(), rest, work=tmp_path / str(workers), runner=Runner(workers=workers)
         )
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
-    assert len(contents(tmp_path / "1")) == 16
+    assert len(contents(tmp_path / "1")) == 24
 
 
 def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:

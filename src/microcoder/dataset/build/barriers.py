@@ -28,19 +28,19 @@ class DuplicateBarrier(Barrier):
         self._settings = settings
         self._groups: dict[str, Group] = {}
 
-    def look(self, candidate: Candidate) -> Fingerprint:
+    def look(self, candidates: Sequence[Candidate]) -> list[Fingerprint]:
         """Return what shows that two records are one problem."""
-        return describe([candidate], self._settings)[0]
+        return describe(candidates, self._settings)
 
     def decide(self, looks: Sequence[Fingerprint]) -> None:
         """Find the groups."""
         for group in find_duplicates(looks, self._settings):
             self._groups |= dict.fromkeys((group.kept, *group.dropped), group)
 
-    def needs(self, candidate: Candidate) -> Sequence[str]:
+    def needs(self, name: str) -> Sequence[str]:
         """Return the duplicates that a record stands for."""
-        group = self._groups.get(candidate.id)
-        return group.dropped if group and group.kept == candidate.id else ()
+        group = self._groups.get(name)
+        return group.dropped if group and group.kept == name else ()
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
         """Merge into the record that is kept; turn the others away."""
@@ -67,9 +67,9 @@ class SelectionBarrier(Barrier):
         self._calibration: Calibration | None = None
         self._rejected: dict[str, Rejection] = {}
 
-    def look(self, candidate: Candidate) -> _Look:
+    def look(self, candidates: Sequence[Candidate]) -> list[_Look]:
         """Return what decides."""
-        return _Look(candidate.id, candidate.dataset, candidate.difficulty, candidate.pass_rates)
+        return [_Look(one.id, one.dataset, one.difficulty, one.pass_rates) for one in candidates]
 
     def decide(self, looks: Sequence[_Look]) -> None:
         """Fit, then choose.

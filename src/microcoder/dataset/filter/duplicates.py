@@ -80,12 +80,12 @@ def describe(candidates: Sequence[Candidate], settings: DuplicateSettings | None
     """Return one fingerprint per record; shard by shard or all at once, the result is the same."""
     settings = settings or DuplicateSettings()
     texts = [candidate.statement or candidate.statement_found for candidate in candidates]
+    tokens = [words(text) for text in texts]
     signatures = sign(
-        texts, num_permutations=settings.num_permutations, gram_length=settings.gram_length, seed=settings.seed
+        tokens, num_permutations=settings.num_permutations, gram_length=settings.gram_length, seed=settings.seed
     )
     found = []
-    for candidate, text, signature in zip(candidates, texts, signatures, strict=True):
-        said = words(text)
+    for candidate, text, said, signature in zip(candidates, texts, tokens, signatures, strict=True):
         found.append(
             Fingerprint(
                 id=candidate.id,

@@ -10,15 +10,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from microcoder.dataset.filter.fingerprints import gram_hashes, words
+from microcoder.dataset.filter.fingerprints import gram_hashes
 
 Signature = NDArray[np.uint32]
 """One value per permutation."""
 _CHUNK_VALUES = 1 << 21
 
 
-def sign(texts: Sequence[str], *, num_permutations: int, gram_length: int, seed: int) -> NDArray[np.uint32]:
-    """Return one signature per text, shape (texts, permutations); a text shorter than one run is one run.
+def sign(texts: Sequence[Sequence[str]], *, num_permutations: int, gram_length: int, seed: int) -> NDArray[np.uint32]:
+    """Return one signature per text of words, shape (texts, permutations); a text shorter than one run is one run.
 
     Two signatures agree in a share of places that estimates the Jaccard similarity of the texts' sets of runs, with
     a standard error of at most 1 / (2 * sqrt(permutations)).
@@ -30,7 +30,7 @@ def sign(texts: Sequence[str], *, num_permutations: int, gram_length: int, seed:
         grams: list[NDArray[np.uint64]] = []
         size = 0
         while start + len(grams) < len(texts) and (size < _CHUNK_VALUES // 16 or not grams):
-            tokens = words(texts[start + len(grams)]) or [""]
+            tokens = texts[start + len(grams)] or [""]
             grams.append(gram_hashes(tokens, min(gram_length, len(tokens))))
             size += len(grams[-1])
         flat = np.concatenate(grams)
@@ -67,11 +67,10 @@ def candidate_pairs(signatures: NDArray[np.uint32], *, num_bands: int, max_bucke
         values = np.ascontiguousarray(signatures[:, band * rows_per_band : (band + 1) * rows_per_band])
         keys = values.view(np.dtype((np.void, values.dtype.itemsize * rows_per_band))).ravel()
         order = np.argsort(keys, kind="stable")
-        changes = np.nonzero(keys[order][1:] != keys[order][:-1])[0] + 1
-        for bucket in np.split(order, changes):
-            if len(bucket) < 2:
-                continue
-            members = sorted(bucket.tolist())
+        starts = np.concatenate([[0], np.nonzero(keys[order][1:] != keys[order][:-1])[0] + 1, [len(order)]])
+        # Nearly every row is alone in its bucket: those with company are looked for by numpy.
+        for bucket in np.nonzero(np.diff(starts) > 1)[0].tolist():
+            members = sorted(order[starts[bucket] : starts[bucket + 1]].tolist())
             if len(members) <= max_bucket:
                 pairs.update((a, b) for i, a in enumerate(members) for b in members[i + 1 :])
             else:

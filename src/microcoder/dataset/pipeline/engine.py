@@ -1,4 +1,4 @@
-"""Runs steps over shards with Daft, natively or on Ray, and does only what is missing.
+"""Runs steps over shards, and does only what is missing.
 
 Daft spreads the work; what was done is ours to know: each result is a file whose name holds the key of everything
 that decides it. A run that was killed finds its files and goes on; a changed step finds none of its own.
@@ -7,51 +7,21 @@ that decides it. A run that was killed finds its files and goes on; a changed st
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
-from microcoder.dataset.candidates import Candidate
-from microcoder.dataset.pipeline.parts import Part, count_rows, read_kept, write_part
-from microcoder.dataset.pipeline.steps import (
-    Barrier,
-    BarrierStep,
-    InputShard,
-    MapStep,
-    Row,
-    Step,
-    Work,
-    digest,
-    load,
-    open_work,
-    step_key,
-)
+from microcoder.dataset.pipeline.parts import Part, RowsAside, count_rows, read_kept, write_part
+from microcoder.dataset.pipeline.steps import BarrierStep, InputShard, MapStep, Step, digest, step_key
+from microcoder.dataset.pipeline.workers import Chain, Looks, Runner, open_barrier, run_chain
 from microcoder.errors import DataError
 
 OnProgress = Callable[[str, int, int], None]
 """Called with a step's name, its finished shards and all its shards."""
 
 _SECONDS_BETWEEN_LOOKS = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Runner:
-    """Where steps run."""
-
-    kind: Literal["native", "ray"] = "native"
-    workers: int | None = None
-    """Processes at the same time; None: one a core."""
-    address: str | None = None
-    """Of a Ray cluster; None starts one here."""
-
-    @property
-    def num_workers(self) -> int:
-        """Processes at the same time."""
-        return self.workers or len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +59,31 @@ def run_steps(
     Raises:
         DataError: a step lost a row or made one up.
     """
-    plan = _plan((collect, *steps), shards, work)
+    everything = (collect, *steps)
+    plan = _plan(everything, shards, work)
     redone = {name: sum(not part.is_there for part in parts) for name, parts in plan.items()}
-    for chain in _chains((collect, *steps)):
-        parts = [plan[step.name] for step in chain]
-        before = _parts_before(chain[0], (collect, *steps), plan)
-        missing = [index for index in range(len(shards)) if not all(of_step[index].is_there for of_step in parts)]
-        for step, of_step in zip(chain, parts, strict=True):
-            on_progress(step.name, sum(part.is_there for part in of_step), len(shards))
+    for chain in _chains(everything):
+        made = {step.name: plan[step.name] for step in chain.steps}
+        decided = plan[chain.barrier.name] if chain.barrier else []
+        for name, parts in [*made.items(), *((part.step, decided) for part in decided[:1])]:
+            on_progress(name, sum(part.is_there for part in parts), len(parts))
+        is_open = not all(part.is_there for part in decided)
+        missing = [
+            index
+            for index in range(len(shards))
+            if is_open or not all(parts[index].is_there for parts in made.values())
+        ]
         if not missing:
             continue
-        if isinstance(chain[0], BarrierStep):
-            _run_barrier(chain[0], before, parts[0], on_progress)
-        else:
-            given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
-            paths = [[str(of_step[index].path.absolute()) for of_step in parts] for index in missing]
-            with _watched(dict(zip((step.name for step in chain), parts, strict=True)), on_progress):
-                _run_chain([step for step in chain if isinstance(step, MapStep)], given, paths, runner)
-    return list(plan.values()), _count(shards, (collect, *steps), plan, redone)
+        before = _parts_before((*chain.steps, chain.barrier)[0], everything, plan)
+        given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
+        paths = [[str(parts[index].path.absolute()) for parts in made.values()] for index in missing]
+        with _watched(made, on_progress):
+            looks = dict(run_chain(chain if is_open else Chain(chain.steps), given, paths, runner))
+        if chain.barrier and is_open:
+            before = list(made.values())[-1] if made else before
+            _decide(chain.barrier, [looks.pop(index) for index in range(len(shards))], before, decided, on_progress)
+    return list(plan.values()), _count(shards, everything, plan, redone)
 
 
 def count_missing(
@@ -135,23 +112,23 @@ def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> di
     return plan
 
 
-def _chains(steps: Sequence[Step]) -> Iterator[list[Step]]:
+def _chains(steps: Sequence[Step]) -> Iterator[Chain]:
     """Group steps that a worker can do one after the other while it has a shard at hand."""
-    chain: list[Step] = []
+    chain: list[MapStep] = []
     for step in steps:
-        is_free = isinstance(step, MapStep) and step.runs == "on_every_core"
-        if chain and not is_free:
-            yield chain
+        if isinstance(step, BarrierStep):
+            yield Chain(tuple(chain), step)
+            chain = []
+            continue
+        if chain and "alone" in (step.runs, chain[-1].runs):
+            yield Chain(tuple(chain))
             chain = []
         chain.append(step)
-        if not is_free:
-            yield chain
-            chain = []
     if chain:
-        yield chain
+        yield Chain(tuple(chain))
 
 
-def _parts_before(step: Step, steps: Sequence[Step], plan: Mapping[str, list[Part]]) -> list[Part]:
+def _parts_before(step: Step | None, steps: Sequence[Step], plan: Mapping[str, list[Part]]) -> list[Part]:
     """Return the parts that a step reads; the first step reads the input itself."""
     position = steps.index(step)
     return plan[steps[position - 1].name] if position else []
@@ -175,92 +152,27 @@ def _count(
     return passages
 
 
-def _run_chain(steps: Sequence[MapStep], given: Sequence[str], paths: Sequence[list[str]], runner: Runner) -> None:
-    """Have each shard taken through some steps, by as many worker processes as there may be."""
-    workers = min(1 if steps[0].runs == "alone" else runner.num_workers, len(given))
-    if workers == 1 and runner.kind == "native":
-        with ExitStack() as opened:
-            worker = ShardWorker(steps, opened)
-            for place, of_shard in zip(given, paths, strict=True):
-                worker(place, of_shard)
-        return
-    import daft
-
-    # Natively is how Daft runs where nothing else was said; it can be said only once in a process.
-    if runner.kind == "ray":
-        daft.set_runner_ray(address=runner.address, noop_if_initialized=True)
-    work = daft.cls(ShardWorker, max_concurrency=workers, use_process=True)(steps)
-    frame = daft.from_pydict({"given": list(given), "paths": list(paths)})
-    frame = frame.into_batches(1) if runner.kind == "native" else frame.into_partitions(len(given))
-    frame.select(work(frame["given"], frame["paths"]).alias("rows")).collect()
-
-
-class ShardWorker:
-    """One worker process: set up once for some steps, then one shard after the other."""
-
-    def __init__(self, steps: Sequence[MapStep], opened: ExitStack | None = None) -> None:
-        # Daft never closes its workers; what they opened ends with the process.
-        self._opened = opened or ExitStack()
-        self._steps = steps
-        self._works: dict[str, Work] = {}
-
-    def __call__(self, given: str, paths: list[str]) -> int:
-        """Make the parts of a shard that are missing; return the rows of the last."""
-        rows: list[Row] | None = None
-        before = given
-        for step, path in zip(self._steps, map(Path, paths), strict=True):
-            if path.exists():
-                rows, before = None, str(path)
-                continue
-            if before.startswith("{"):
-                rows = list(self._work(step)(json.loads(before)))
-            else:
-                kept = read_kept(Path(before)) if rows is None else [row for row in rows if isinstance(row, Candidate)]
-                rows = list(self._work(step)(kept))
-                _check_order(step.name, kept, rows)
-            write_part(path, rows)
-            before = str(path)
-        return len(rows or ())
-
-    def _work(self, step: MapStep) -> Work:
-        """Set a step up when its first shard comes."""
-        if step.name not in self._works:
-            self._works[step.name] = self._opened.enter_context(open_work(step))
-        return self._works[step.name]
-
-
-def _check_order(step: str, candidates: Sequence[Candidate], rows: Sequence[Row]) -> None:
-    if [candidate.id for candidate in candidates] != [row.id for row in rows]:
-        raise DataError(f"step {step} lost, added or reordered rows; this is a fault of ours: please report it")
-
-
-def _run_barrier(step: BarrierStep, before: Sequence[Part], parts: Sequence[Part], on_progress: OnProgress) -> None:
-    """Look at every row, decide, then write the parts; only looks are held in memory."""
-    barrier: Barrier = load(step.opens)(step.settings)
-    looks: list[Any] = []
-    home: dict[str, int] = {}
-    for index, part in enumerate(before):
-        for candidate in read_kept(part.path):
-            looks.append(barrier.look(candidate))
-            home[candidate.id] = index
+def _decide(
+    step: BarrierStep, seen: list[Looks], before: Sequence[Part], parts: Sequence[Part], on_progress: OnProgress
+) -> None:
+    """Decide from what was seen of every row, then write the parts; no more than a shard of rows is in memory."""
+    barrier = open_barrier(step)
+    ids = [of_shard.ids for of_shard in seen]
+    looks = [look for of_shard in seen for look in of_shard.looks]
+    seen.clear()
     barrier.decide(looks)
     del looks
-    for index, part in enumerate(parts):
-        if not part.is_there:
+    missing = [index for index, part in enumerate(parts) if not part.is_there]
+    wanted = {name for index in missing for own in ids[index] for name in barrier.needs(own)}
+    with RowsAside() as aside:
+        for index, of_shard in enumerate(ids):
+            if names := wanted.intersection(of_shard):
+                aside.add(before[index].path, names)
+        for number, index in enumerate(missing, 1 + len(parts) - len(missing)):
             candidates = read_kept(before[index].path)
-            needed = {name for candidate in candidates for name in barrier.needs(candidate)}
-            others = _read_some(before, home, needed, {candidate.id: candidate for candidate in candidates})
-            write_part(part.path, [barrier.apply(candidate, others) for candidate in candidates])
-        on_progress(step.name, index + 1, len(parts))
-
-
-def _read_some(
-    before: Sequence[Part], home: dict[str, int], needed: set[str], at_hand: dict[str, Candidate]
-) -> dict[str, Candidate]:
-    found = {name: at_hand[name] for name in needed if name in at_hand}
-    for index in sorted({home[name] for name in needed if name not in found}):
-        found |= {candidate.id: candidate for candidate in read_kept(before[index].path) if candidate.id in needed}
-    return found
+            others = aside.find({name for candidate in candidates for name in barrier.needs(candidate.id)})
+            write_part(parts[index].path, [barrier.apply(candidate, others) for candidate in candidates])
+            on_progress(step.name, number, len(parts))
 
 
 def _describe(shard: InputShard) -> str:

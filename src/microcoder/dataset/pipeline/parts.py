@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -81,9 +84,43 @@ def count_rows(path: Path) -> tuple[int, int]:
     return sum(kept), len(kept) - sum(kept)
 
 
+class RowsAside:
+    """Rows that others want to see beside them, wherever they are: on disk, in a file that ends with this object."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect("", isolation_level=None)
+        self._connection.execute("CREATE TABLE rows (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def add(self, path: Path, names: Collection[str]) -> None:
+        """Take these rows of a part."""
+        table = _read(path, ["id", "record"])
+        rows = zip(table["id"].to_pylist(), table["record"].to_pylist(), strict=True)
+        self._connection.executemany("INSERT INTO rows VALUES (?, ?)", (row for row in rows if row[0] in names))
+
+    def find(self, names: Iterable[str]) -> dict[str, Candidate]:
+        """Return some of the rows by their ids."""
+        found = {}
+        for name in names:
+            (record,) = self._connection.execute("SELECT record FROM rows WHERE id = ?", (name,)).fetchone()
+            found[name] = Candidate.model_validate_json(record)
+        return found
+
+
 def _records(path: Path) -> Iterator[tuple[bool, str]]:
+    table = _read(path, ["is_kept", "record"])
+    yield from zip(table["is_kept"].to_pylist(), table["record"].to_pylist(), strict=True)
+
+
+def _read(path: Path, columns: list[str]) -> pa.Table:
     try:
-        table = pq.read_table(path, columns=["is_kept", "record"])
+        return pq.read_table(path, columns=columns)
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path} is damaged ({error}); delete it and type the same command again") from None
-    yield from zip(table["is_kept"].to_pylist(), table["record"].to_pylist(), strict=True)

@@ -77,16 +77,16 @@ Step = MapStep | BarrierStep
 class Barrier:
     """A decision over all rows; memory holds what `look` returns for each, never the rows themselves."""
 
-    def look(self, candidate: Candidate) -> Any:
-        """Return what has to be known of a row for the decision, and little of it."""
+    def look(self, candidates: Sequence[Candidate]) -> Sequence[Any]:
+        """Return, for each row, what has to be known of it for the decision, and little of it; runs in a worker."""
         raise NotImplementedError
 
     def decide(self, looks: Sequence[Any]) -> None:
         """Decide, from all looks in the order of the rows."""
         raise NotImplementedError
 
-    def needs(self, candidate: Candidate) -> Sequence[str]:
-        """Return the ids of other rows that `apply` wants to see beside this one."""
+    def needs(self, name: str) -> Sequence[str]:
+        """Return the ids of other rows that `apply` wants to see beside the row of this id."""
         return ()
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:

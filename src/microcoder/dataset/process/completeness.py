@@ -54,6 +54,8 @@ _BOUND = re.compile(
     r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
     r"(?P<high>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:[ ]*[*x][ ]*\d+)?(?:\^[ ]*\(?\d+\)?)?|[^\W\d]\w*)"
 )
+# What "less" can be written with; most texts without a bound have none of these.
+_LESS = ("<", "≤", "⩽", "&le;", "\\")
 
 
 _FEW_WORDS = 25
@@ -72,6 +74,8 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
 
     In a chain such as `1 <= k <= n <= 100` each name has the chain's ends.
     """
+    if not any(mark in text for mark in _LESS):
+        return ()
     plain = _plain_formulae(text)
     bounds: dict[str, Bound] = {}
     for found in _BOUND.finditer(plain):
