@@ -82,6 +82,9 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
     ("changes", "message"),
     [
         ({"verl.data.train_batch_size": "4"}, "is decided by the recipe"),
+        ({"verl.actor_rollout_ref.rollout.temperature": "0.5"}, "would change nothing"),
+        ({"verl.algorithm.norm_adv_by_std_in_grpo": "false"}, r"use \[algorithm\]"),
+        ({"verl.reward.custom_reward_function.path": "mine.py"}, r"use \[reward\] and \[evaluator\]"),
         ({"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"}, "did you mean actor_rollout_ref.actor.clip_ratio_h"),
         ({"algorithm.advantage": "dr_grpo"}, "cannot follow rollout.length_stages"),
         ({"model.lora.rank": "4"}, "model.lora is not mapped"),

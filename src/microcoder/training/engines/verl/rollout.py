@@ -21,6 +21,7 @@ from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
 from microcoder.training.engines.verl.devices import THREADS_VARIABLE
 from microcoder.training.engines.verl.sampler import SampleRequest, sample
+from microcoder.training.rollouts import end_token_ids
 
 FOREVER = 1_000_000
 """Calls that may wait in the server at a time: a round waits until it is complete."""
@@ -121,7 +122,7 @@ class TransformersReplica(RolloutReplica):
                 model.local_path,
                 dtype=self.config.dtype,
                 pad_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
-                end_ids=[tokenizer.eos_token_id],
+                end_ids=end_token_ids(tokenizer, model.generation_config),
             )
         )
         self.servers = [server]

@@ -11,6 +11,7 @@ import io
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -27,6 +28,15 @@ NO_DUAL_CLIP = 1e9
 """verl bounds the ratio of negative advantages by 3 (dual clip); the paper's equation and TRL's loss do not."""
 LOSS_MODES = {"dapo": "token-mean", "grpo": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
 ACTOR, ROLLOUT_CONFIG = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+BYPASSED = {
+    "algorithm": "[algorithm]",
+    "critic": "nothing: there is no critic",
+    "data": "[problems] and [batch]",
+    "reward": "[reward] and [evaluator]",
+    f"{ROLLOUT_CONFIG}.temperature": "[rollout.temperature]",
+    f"{ROLLOUT_CONFIG}.val_kwargs": "[evaluation]",
+}
+"""What verl would do itself and our trainer does with its own functions; with what to use instead."""
 
 
 def translate(config: TrainConfig, *, model_path: str, devices: Devices, longest_prompt_tokens: int) -> DictConfig:
@@ -77,7 +87,6 @@ def compose_defaults() -> DictConfig:
 def _decided(config: TrainConfig, model_path: str, devices: Devices, longest_prompt_tokens: int) -> dict[str, Any]:
     """Return what follows from the recipe and the machine."""
     batch, rollout, algorithm, optimizer = config.batch, config.rollout, config.algorithm, config.optimizer
-    on_cpu = devices.kind == CPU
     model = config.model
     is_bfloat16 = isinstance(model, HuggingFaceModel) and model.compute_dtype == "bfloat16"
     stores_bfloat16 = isinstance(model, HuggingFaceModel) and model.dtype == "bfloat16"
@@ -146,7 +155,7 @@ def _decided(config: TrainConfig, model_path: str, devices: Devices, longest_pro
         "trainer.val_before_train": False,
         "trainer.resume_mode": "disable",
         "transfer_queue.enable": True,
-    } | ({"actor_rollout_ref.model.use_remove_padding": False} if on_cpu else {})
+    } | ({} if has_flash_attention(devices) else {"actor_rollout_ref.model.use_remove_padding": False})
 
 
 def _chosen(config: TrainConfig, devices: Devices) -> dict[str, Any]:
@@ -175,9 +184,15 @@ def _chosen(config: TrainConfig, devices: Devices) -> dict[str, Any]:
             f"{ACTOR}.fsdp_config.use_torch_compile": False,
             "actor_rollout_ref.ref.use_torch_compile": False,
             f"{ROLLOUT_CONFIG}.dtype": "float32",
-            "actor_rollout_ref.model.override_config": {"attn_implementation": "sdpa"},
         }
+    if not has_flash_attention(devices):
+        chosen["actor_rollout_ref.model.override_config"] = {"attn_implementation": "sdpa"}
     return chosen
+
+
+def has_flash_attention(devices: Devices) -> bool:
+    """Return whether the attention that verl chooses can be had: it packs rollouts without padding."""
+    return devices.kind != CPU and find_spec("flash_attn") is not None
 
 
 def _override(composed: DictConfig, options: Mapping[str, Any], *, decided: Mapping[str, Any]) -> None:
@@ -190,6 +205,9 @@ def _override(composed: DictConfig, options: Mapping[str, Any], *, decided: Mapp
             raise ConfigError(
                 f"[verl] {name} is decided by the recipe ({clash} = {decided[clash]!r}); change the recipe's own key"
             )
+        instead = next((BYPASSED[mine] for mine in BYPASSED if _overlap(name, mine)), None)
+        if instead:
+            raise ConfigError(f"[verl] {name} would change nothing, since MicroCoder does that itself; use {instead}")
         is_new = OmegaConf.select(composed, name, default=_ABSENT) is _ABSENT
         if is_new and not given.startswith("+"):
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
