@@ -30,16 +30,16 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 demo: $(TRAINS)
 	$(BIN)/microcoder train -c recipes/micro/config.toml --run-dir runs/demo
 
+# LONG= runs the long ones too: more kills, Ray, two processes (minutes).
+LONG ?= -m 'not long'
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/training/verl
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/training/verl $(LONG)
 
 # Compiled, unlike the rest: Ray's processes start together, and would each compile it all.
 $(VERL): $(STAMP)
 	$(subst --no-compile,--compile,$(INSTALL)) '.[data,train,verl,serve,ray,dev]'
 	@touch $@
 
-# LONG= runs the long ones too: kill and resume, two processes (7 minutes).
-LONG ?= -m 'not long'
 test-verl: $(VERL)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/training/verl $(LONG)
 

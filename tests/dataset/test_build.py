@@ -169,10 +169,13 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
 
 
 @pytest.mark.slow
-def test_a_build_that_was_killed_ends_with_the_same_bytes(built: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+@pytest.mark.parametrize("num_kills", [2, pytest.param(10, marks=pytest.mark.long)])
+def test_a_build_that_was_killed_ends_with_the_same_bytes(
+    built: tuple[Path, dict[str, Any]], tmp_path: Path, num_kills: int
+) -> None:
     recipe, other = built[0], tmp_path / "other"
     generator = random.Random(1)
-    for _ in range(4):
+    for _ in range(num_kills):
         process = subprocess.Popen(
             [sys.executable, "-m", "microcoder", "data", "build", "-c", recipe, "--output", other],
             stdout=subprocess.DEVNULL,
@@ -195,6 +198,7 @@ def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     build(built[0], "--output", str(tmp_path / "ray"), "--runner", "ray", "--workers", "2")

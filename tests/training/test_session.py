@@ -141,7 +141,7 @@ def test_the_weights_load_as_an_ordinary_model(finished: RunDirectory) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kill_signal", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("kill_signal", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_stopped_run_resumes_to_the_same_weights(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, kill_signal: signal.Signals
 ) -> None:
@@ -321,6 +321,7 @@ def test_a_run_in_progress_is_left_alone(finished: RunDirectory, tiny_checkpoint
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights."""
     changes = {
