@@ -279,9 +279,12 @@ class Session:
             self.retries += 1
             try:
                 return use(self._sandbox(kind))
-            except SandboxDied:
+            except BaseException:
                 self._discard(kind)
                 raise
+        except BaseException:
+            self._discard(kind)
+            raise
 
     def _sandbox(self, kind: str) -> Sandbox:
         """Return a sandbox: an empty name means the plain one, `numpy` one with that loaded."""
