@@ -172,7 +172,7 @@ class Session:
                 if loaded is None:
                     return executions.not_built(message, self._level)
                 files = dict(invocation.files)
-                if _NAMES_STDIN in code:
+                if _NAMES_STDIN in code and f"{STDIN_FILE}/" not in files:
                     files.setdefault(STDIN_FILE, invocation.stdin)
                 task = loaded.task(invocation.stdin, arguments=invocation.arguments, files=files)
                 kind = _CHECKS if invocation.files else _package(code) if isinstance(loaded, LoadedProgram) else ""

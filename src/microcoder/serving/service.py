@@ -83,6 +83,11 @@ class Service:
             DataError: it cannot be run.
         """
         self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
+        longest = self.settings.max_wall_seconds
+        if invocation.wall_seconds is not None and not 0 < invocation.wall_seconds <= longest:
+            raise Refused(
+                422, f"a wall time limit of {invocation.wall_seconds:g} s; use more than 0, at most {longest:g}"
+            )
         self._check_language(invocation.program.language)
         invocation.check()
         self._enter(1)
@@ -90,6 +95,14 @@ class Service:
             return await self._within(self._run(invocation), min(patience_seconds, self.settings.request_seconds))
         finally:
             self._leave(1)
+
+    def default_seconds(self, seconds: float) -> float:
+        """Return the CPU limit of a request that names none."""
+        return min(seconds, self.settings.max_cpu_seconds)
+
+    def default_memory_mib(self, memory_mib: int) -> int:
+        """Return the memory limit of a request that names none."""
+        return min(memory_mib, self.settings.max_memory_mib)
 
     def _check_problem(self, problem: Problem) -> None:
         if len(problem.tests) > self.settings.max_tests:
