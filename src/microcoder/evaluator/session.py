@@ -136,7 +136,7 @@ class Session:
                 if checker.type == "program":
                     checking, message = self._load(opened, find_language(checker.language), str(checker.code))
                     if checking is None:
-                        return self._conclude([verdicts.sandbox_fault(f"the checker was not built: {message}")], total)
+                        return self._conclude([verdicts.checker_fault(f"was not built: {message}")], total)
                 loaded, message = self._load(opened, find_language(program.language), program.code)
                 if loaded is None:
                     return self._conclude([verdicts.build_error(message)], total)
@@ -264,10 +264,10 @@ class Session:
         rejection = checking.rejection()
         try:
             if rejection is not None:
-                raise CheckerFailed(f"the checker does not compile: {rejection}")
+                raise CheckerFailed(f"does not compile: {rejection}")
             return verdicts.compared(run, read_verdict(checker, checked))
         except CheckerFailed as failed:
-            return verdicts.sandbox_fault(str(failed))
+            return verdicts.checker_fault(str(failed))
 
     def _with_one_retry(self, kind: str, use: Callable[[Sandbox], T]) -> T:
         try:
