@@ -62,3 +62,13 @@ def test_a_folder_that_is_named_like_stdin_breaks_no_sandbox(judge_one: Judge) -
     files = {"stdin/": None, "stdin/a": b""}
     execution = judge_one.run(Invocation(Program(code), files=files))
     assert execution.is_conclusive, execution.detail
+
+
+def test_modules_that_lie_beside_a_program_can_be_imported(judge_one: Judge) -> None:
+    code = "import util, pack.inner as inner\nprint(util.x + inner.y, util.__name__)"
+    files = {"util.py": b"x = 1", "pack/": None, "pack/inner.py": b"y = 2"}
+    assert judge_one.run(Invocation(Program(code), files=files)).stdout == b"3 util\n"
+    again = judge_one.run(Invocation(Program("import util"), files={"other.py": b""}))
+    assert "No module named 'util'" in again.detail
+    without = judge_one.run(Invocation(Program("import util"), files={"util": b"x = 1"}))
+    assert "No module named 'util'" in without.detail

@@ -105,6 +105,12 @@ def test_piston_lists_runtimes_that_it_then_runs(running: Running) -> None:
         assert ("compile" in found) == (runtime["language"] == "cpp")
 
 
+def test_piston_programs_of_several_files_import_each_other(running: Running) -> None:
+    sent = [{"name": "main.py", "content": "import util\nprint(util.x)"}, {"name": "util.py", "content": "x = 7"}]
+    run = execute(running, files=sent)["run"]
+    assert (run["stdout"], run["stderr"]) == ("7\n", "")
+
+
 @pytest.mark.parametrize(
     ("code", "options", "code_and_signal", "status"),
     [
