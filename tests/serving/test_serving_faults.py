@@ -132,6 +132,12 @@ def test_the_client_says_what_the_judge_says(running: Running) -> None:
         verdicts = client.judge(programs, [PROBLEM] * 5)
         assert client.about()["workers"] == 2
         assert client.submit(Program(ADD), PROBLEM).result(30).is_accepted
+        assert client.judge([Program(ADD, "PYTHON")], [PROBLEM]) == running.judge.judge([Program(ADD)], [PROBLEM])
+        for judging in (client, running.judge):
+            with pytest.raises(DataError, match="program 1 is in 'cpp', problem sum wants 'python'"):
+                judging.judge([Program(ADD), Program("int main(){}", "cpp")], [PROBLEM, PROBLEM])
+            with pytest.raises(DataError, match="the program is in 'cpp'"):
+                judging.submit(Program("int main(){}", "cpp"), PROBLEM)
     for mine, theirs in zip(verdicts, running.judge.judge(programs, [PROBLEM] * 5), strict=True):
         assert (mine.outcome, mine.detail, mine.tests_total) == (theirs.outcome, theirs.detail, theirs.tests_total)
         assert [test.verdict for test in mine.tests] == [test.verdict for test in theirs.tests]
