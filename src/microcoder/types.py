@@ -41,6 +41,10 @@ class Outcome(StrEnum):
     """Our machine failed, not the program: never scored, never averaged."""
 
 
+CHECKER_FAULT = "the checker "
+"""What the detail of a fault begins with, after the test's number, where the problem's checker program failed."""
+
+
 class TestCase(Record):
     """One input and the output a correct program gives for it."""
 
@@ -200,3 +204,8 @@ class Verdict:
     def is_scorable(self) -> bool:
         """False where the sandbox failed: such a verdict says nothing about the program."""
         return self.outcome is not Outcome.SANDBOX_FAULT
+
+    @property
+    def is_checker_fault(self) -> bool:
+        """Unscorable because the problem's own checker failed: our machine did nothing wrong."""
+        return not self.is_scorable and CHECKER_FAULT in self.detail

@@ -101,6 +101,12 @@ def test_a_function_call_has_no_checker_program(judge_one: Judge) -> None:
         run(judge_one, "def f(x): return 2", problem)
 
 
+def test_a_large_input_can_be_opened_as_a_file(judge_one: Judge) -> None:
+    problem = make_problem(("1" * (20 << 20), "1"))
+    verdict = run(judge_one, "print(open('/dev/stdin').read(1))", problem)
+    assert verdict.is_accepted, verdict.detail
+
+
 def test_dev_stdin_can_be_opened(judge_one: Judge) -> None:
     code = "print(sum(map(int, open('/dev/stdin').read().split())))"
     assert run(judge_one, code, make_problem(("1 2\n", "3\n"), ("5 6\n", "11\n"))).is_accepted

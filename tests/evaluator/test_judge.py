@@ -8,13 +8,16 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
-from microcoder.evaluator import Judge, StopRule, judge
+from microcoder.evaluator import Invocation, Judge, StopRule, judge
 from microcoder.evaluator.session import Session
+from microcoder.evaluator.supervisor import Limits, LoadedProgram, Sandbox, SandboxDied
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
@@ -115,6 +118,25 @@ def test_a_killed_fork_server_is_replaced_and_the_test_run_again() -> None:
         (second,) = judging._sessions[0]._sandboxes.values()
     assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 4
     assert first.pid != second.pid
+
+
+def test_a_run_that_was_cut_off_by_any_error_answers_nobody_else() -> None:
+    session = Session()
+    session.open()
+    limits = Limits(5.0, 5.0, 1 << 30, 1 << 20)
+    with closing(LoadedProgram("print('first')")) as first, closing(LoadedProgram("print('second')")) as second:
+        sandbox = Sandbox()
+        with pytest.raises(OverflowError):
+            sandbox.run(first.task(b""), replace(limits, wall_seconds=1e14))
+        time.sleep(0.1)
+        with pytest.raises(SandboxDied):
+            sandbox.run(second.task(b""), limits)
+        sandbox.close()
+    with pytest.raises(OverflowError):
+        session.run(Invocation(Program("print('A')"), wall_seconds=1e14), 1.0)
+    for word in "BC":
+        assert session.run(Invocation(Program(f"print('{word}')")), 1.0).stdout == f"{word}\n".encode()
+    session.close()
 
 
 def test_a_second_death_is_a_fault_of_that_program_alone() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from .conftest import ADD, Running  # pyrefly: ignore[missing-import]
+from microcoder.evaluator import Judge
+
+from .conftest import ADD, Running, serving  # pyrefly: ignore[missing-import]
 
 CPP = "#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }"
 LOOP = "while True: pass"
@@ -103,6 +105,12 @@ def test_piston_lists_runtimes_that_it_then_runs(running: Running) -> None:
         assert ("compile" in found) == (runtime["language"] == "cpp")
 
 
+def test_piston_programs_of_several_files_import_each_other(running: Running) -> None:
+    sent = [{"name": "main.py", "content": "import util\nprint(util.x)"}, {"name": "util.py", "content": "x = 7"}]
+    run = execute(running, files=sent)["run"]
+    assert (run["stdout"], run["stderr"]) == ("7\n", "")
+
+
 @pytest.mark.parametrize(
     ("code", "options", "code_and_signal", "status"),
     [
@@ -155,6 +163,27 @@ def test_piston_grades_for_open_r1(
     named = [{"name": name, "content": content} for name, content in given.items()]
     found = execute(running, language=language, files=named, run_timeout=10_500)
     assert (found["compile"]["code"], found["run"]["code"], found["run"]["stdout"]) == (compiled, 0, said)
+
+
+def test_who_names_no_limit_gets_what_the_service_allows(judge: Judge) -> None:
+    tests = [{"input": {"stdin": "1 2"}, "output": {"stdout": "3"}}]
+    config = {"language": "python", "provided_data": {"test": tests}}
+    graded = {"main.py": ADD, "input.txt": "1 2", "correct_output.txt": "3", "grader_config": ""}
+    named = [{"name": name, "content": content} for name, content in graded.items()]
+    piston = {"language": "python", "version": "*"}
+    with serving(judge, max_cpu_seconds=2, max_memory_mib=128, grace_seconds=0) as small:
+        for path, message, explicit in (
+            ("/v1/run", {"code": ADD, "stdin": "1 2"}, {"memory_limit_mib": 512}),
+            ("/run_code", {"code": ADD, "language": "python", "stdin": "1 2"}, {"run_timeout": 10}),
+            ("/run_code", {"code": ADD, "language": "python", "stdin": "1 2"}, {"memory_limit_MB": 512}),
+            ("/submit", {"id": 1, "completion": f"```python\n{ADD}\n```", "config": config}, None),
+            ("/api/v2/execute", {**piston, "files": files(ADD), "stdin": "1 2"}, {"run_cpu_time": 9000}),
+            ("/api/v2/execute", {**piston, "files": named}, None),
+        ):
+            assert small.post(path, message).status_code == 200, path
+            if explicit:
+                answer = small.post(path, {**message, **explicit})
+                assert (answer.status_code, "limit of" in answer.text) == (422, True), answer.text
 
 
 def test_piston_refuses_in_its_own_words(running: Running) -> None:

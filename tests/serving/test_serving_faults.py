@@ -78,6 +78,17 @@ def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> N
         assert num_queued(running) == 0
 
 
+def test_a_checker_that_fails_makes_no_service_sick(running: Running) -> None:
+    for checker, language in (("x =", "python"), ("import sys; sys.exit(9)", "python"), ("int main() {", "cpp")):
+        broken = {"type": "program", "code": checker, "language": language}
+        problem = {**SLOW.model_dump(mode="json"), "checker": broken}
+        programs = [{"problem": 0, "code": f"{ADD}  # {checker} {n}"} for n in range(21)]
+        verdicts = running.post("/v1/judge", {"problems": [problem], "programs": programs}).json()["verdicts"]
+        assert {verdict["outcome"] for verdict in verdicts} == {"sandbox_fault"}
+        assert "the checker " in verdicts[0]["detail"]
+    assert httpx.get(f"{running.url}/healthz").status_code == 200
+
+
 def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> None:
     judged = running.judge.statistics.judged
     endless_programs = [{"problem": 0, "code": f"while True: pass  # left {n}"} for n in range(40)]
@@ -121,6 +132,12 @@ def test_the_client_says_what_the_judge_says(running: Running) -> None:
         verdicts = client.judge(programs, [PROBLEM] * 5)
         assert client.about()["workers"] == 2
         assert client.submit(Program(ADD), PROBLEM).result(30).is_accepted
+        assert client.judge([Program(ADD, "PYTHON")], [PROBLEM]) == running.judge.judge([Program(ADD)], [PROBLEM])
+        for judging in (client, running.judge):
+            with pytest.raises(DataError, match="program 1 is in 'cpp', problem sum wants 'python'"):
+                judging.judge([Program(ADD), Program("int main(){}", "cpp")], [PROBLEM, PROBLEM])
+            with pytest.raises(DataError, match="the program is in 'cpp'"):
+                judging.submit(Program("int main(){}", "cpp"), PROBLEM)
     for mine, theirs in zip(verdicts, running.judge.judge(programs, [PROBLEM] * 5), strict=True):
         assert (mine.outcome, mine.detail, mine.tests_total) == (theirs.outcome, theirs.detail, theirs.tests_total)
         assert [test.verdict for test in mine.tests] == [test.verdict for test in theirs.tests]

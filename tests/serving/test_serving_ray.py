@@ -93,11 +93,22 @@ def test_it_answers_as_a_judge_in_process_does(cluster: Any) -> None:
             judge.judge([Program(ADD)], [])
         with pytest.raises(DataError, match="'cpp', problem sum wants 'python'"):
             judge.judge([Program(ADD), Program(ADD, "cpp")], [PROBLEM, PROBLEM])
+        with pytest.raises(DataError, match="the program is in 'cpp'"):
+            judge.submit(Program(ADD, "cpp"), PROBLEM)
         assert judge.num_losses == 0
         waiting = [judge.submit(Program(f"while True: pass  # {n}"), PROBLEM) for n in range(20)]
     assert {future.result(10).outcome for future in waiting} == {Outcome.SANDBOX_FAULT}
     with pytest.raises(EvaluatorFault, match="closed"):
         judge.submit(Program(ADD), PROBLEM)
+
+
+def test_a_judge_that_reserves_nothing_counts_real_processors(cluster: Any) -> None:
+    from microcoder.serving.ray_judge import RayJudge
+
+    with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
+        handle = next(actor.handle for actor in judge._actors.values() if actor.is_ready)
+        num_workers = ray.get(handle.__ray_call__.remote(lambda self: self._judge.workers))
+    assert num_workers == len(os.sched_getaffinity(0))
 
 
 def test_a_cluster_whose_sandboxes_do_not_start_is_an_error_and_not_a_wait(cluster: Any) -> None:

@@ -40,6 +40,16 @@ def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
     assert "microcoder_judge_judged_total" in metrics
 
 
+def run(options: dict[str, object]) -> dict[str, object]:
+    return {"code": "print('A')", "language": "python", **options}
+
+
+def piston(*names: str, **options: object) -> dict[str, object]:
+    """Return a request with a file for each name, or one without a name."""
+    files = [{"name": name, "content": "print('A')"} for name in names] or [{"content": "print('A')"}]
+    return {"language": "python", "version": "*", "files": files, **options}
+
+
 HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "malformed": ("/v1/judge", b"{", 422, "JSON"),
     "nested": ("/v1/judge", b"[" * 200_000, 422, ""),
@@ -94,6 +104,29 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
         "custom_extract_logic",
     ),
     "no such route": ("/v1/../../etc/passwd", {}, 404, "Not Found"),
+    "endless wall time": ("/api/v2/execute", piston(run_timeout=1e14, run_cpu_time=1000), 400, "run_timeout: 1e+14 ms"),
+    "days of wall time": ("/api/v2/execute", piston(run_timeout=1e9, run_cpu_time=1000), 400, "use at most 181000"),
+    "infinite wall time": ("/api/v2/execute", piston(run_timeout="@"), 422, "run_timeout"),
+    "infinite memory": ("/api/v2/execute", piston(run_memory_limit="@"), 422, "run_memory_limit"),
+    "long number": ("/api/v2/execute", piston(run_memory_limit=10**400), 422, "run_memory_limit"),
+    "first name": ("/api/v2/execute", piston("a/../b"), 422, "plain relative path"),
+    "same names": ("/api/v2/execute", piston("a", "b", "b"), 400, "'b' is there twice"),
+    "file and folder": ("/run_code", run({"files": {"a": "", "a/b": ""}}), 422, "for a file or for a folder"),
+    "long name": ("/v1/run", run({"files": {"\u00e9" * 200: ""}}), 422, "400 bytes; use at most 200"),
+    "no name": ("/run_code", run({"files": {"\ud800": ""}}), 422, ""),
+    "long arguments": ("/v1/run", run({"arguments": ["x" * 100_000]}), 422, "arguments: 100004 bytes"),
+    "long arguments of a checker": (
+        "/v1/judge",
+        asking(checker={"type": "program", "code": "1", "arguments": ["x" * 100_000]}),
+        422,
+        "checker.arguments: 100004 bytes",
+    ),
+    "long function name": (
+        "/v1/judge",
+        asking(fn_name="f" * 100_000, tests=[{"input": "1", "output": "1"}]),
+        422,
+        "fn_name has 100000 characters",
+    ),
     "empty code": ("/api/v2/execute", {"language": "python", "version": "*", "files": []}, 422, "files"),
 }
 
@@ -101,7 +134,7 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_requests_are_refused_in_words(running: Running, name: str) -> None:
     path, message, status, words = HOSTILE[name]
-    content = message if isinstance(message, bytes) else json.dumps(message).encode()
+    content = message if isinstance(message, bytes) else json.dumps(message).replace('"@"', "1e400").encode()
     before = set(os.listdir("/tmp"))
     answer = httpx.post(running.url + path, content=content, headers={"Content-Type": "application/json"}, timeout=60)
     text = answer.json().get("detail") or answer.json().get("message")
@@ -141,7 +174,8 @@ def test_only_those_with_a_token_are_let_in(judge: Judge, tmp_path: Path) -> Non
         assert httpx.get(f"{running.url}/healthz").status_code == 200
         assert httpx.post(f"{basic}/v1/judge", json=asking(), timeout=60).status_code == 200
         assert running.post("/v1/judge", asking(), headers=bearer).status_code == 200
-        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic ???"}, {"Authorization": "x"}):
+        for shown in (None, "Bearer wrong", "Basic ???", "x", b"Basic \xe9"):
+            headers = {"Authorization": shown} if shown else {}
             for path in ("/v1/judge", "/run_code", "/api/v2/execute", "/metrics", "/openapi.json", "/nowhere"):
                 answer = running.post(path, asking(), headers=headers)
                 assert answer.status_code == 401

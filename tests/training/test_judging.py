@@ -47,9 +47,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     problems = [PROBLEM] * len(PROGRAMS)
-    with open_judge(EvaluatorConfig(workers=1)) as (judge, isolation):
+    with open_judge(EvaluatorConfig(workers=1), [PROBLEM]) as (judge, isolation):
         here = judge.judge(PROGRAMS, problems)
-    with open_judge(EvaluatorConfig(backend="http", url=service)) as (judge, isolation_there):
+    with open_judge(EvaluatorConfig(backend="http", url=service), [PROBLEM]) as (judge, isolation_there):
         there = judge.judge(PROGRAMS, problems)
     assert isolation_there == isolation
     assert [(v.outcome, v.tests_passed, len(v.tests)) for v in there] == [
@@ -60,17 +60,35 @@ def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch:
 
 def test_what_cannot_be_judged_there_is_said_at_the_start(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
-    with pytest.raises(ConfigError, match=TOKEN_VARIABLE), open_judge(EvaluatorConfig(backend="http", url=service)):
+    with pytest.raises(ConfigError, match=TOKEN_VARIABLE), open_judge(EvaluatorConfig(backend="http", url=service), []):
         pass
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     another_rule = EvaluatorConfig(backend="http", url=service, stop="never")
-    with pytest.raises(ConfigError, match=r"--evaluator\.stop first_failure"), open_judge(another_rule):
+    with pytest.raises(ConfigError, match=r"--evaluator\.stop first_failure"), open_judge(another_rule, []):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("larger", "words"),
+    [
+        ({"time_limit_seconds": 90}, r"problem big has a time limit of 90 s, .* at most 60; .* --max-cpu-seconds 90"),
+        ({"memory_limit_mib": 8192}, r"problem big has a memory limit of 8192 MiB.* --max-memory-mib 8192"),
+        ({"tests": PROBLEM.tests * 501}, r"problem big has 1002 tests, .* at most 1000; .* --max-tests 1002"),
+        ({"tests": (TestCase(input="\n" * (33 << 20), output=""),)}, r"a request of 67 MiB, .* --max-body-mib 67"),
+    ],
+)
+def test_a_problem_that_a_service_would_refuse_is_said_at_the_start(
+    service: str, monkeypatch: pytest.MonkeyPatch, larger: dict[str, object], words: str
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    problems = [PROBLEM, PROBLEM.model_copy(update={"id": "big", **larger})]
+    with pytest.raises(ConfigError, match=words), open_judge(EvaluatorConfig(backend="http", url=service), problems):
         pass
 
 
 def test_a_service_that_is_not_there_is_no_verdict() -> None:
     nobody = EvaluatorConfig(backend="http", url="http://127.0.0.1:9")
-    with pytest.raises(EvaluatorFault, match=r"127\.0\.0\.1:9"), open_judge(nobody):
+    with pytest.raises(EvaluatorFault, match=r"127\.0\.0\.1:9"), open_judge(nobody, []):
         pass
 
 

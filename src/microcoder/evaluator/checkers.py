@@ -26,7 +26,7 @@ _WRONG = {"testlib": (1, 2), "kattis": (43,)}
 
 
 class CheckerFailed(Exception):
-    """The checker gave no verdict; nothing is known about the program."""
+    """The checker gave no verdict; nothing is known about the program. The message is what it did."""
 
 
 def checker_task(
@@ -59,4 +59,4 @@ def read_verdict(checker: Checker, run: Run) -> Comparison:
         why = f"killed by {signal.Signals(result.signal).name}"
     else:
         why = f"exit code {result.exit_code}"
-    raise CheckerFailed(f"the checker failed ({why}): {said[-150:]}")
+    raise CheckerFailed(f"failed ({why}): {said[-150:]}")

@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.evaluator import verdicts
 from microcoder.evaluator.languages import find_language
-from microcoder.evaluator.preparation import OUTPUT_MIB, limits_for
+from microcoder.evaluator.preparation import OUTPUT_MIB, check_arguments, limits_for
 from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.types import Outcome, Program
 
 MAX_FILES = 10
 """Files and folders that one run may be given."""
+MAX_SECONDS = 3600.0
+"""Longest CPU limit of one run."""
+_MAX_MEMORY_MIB = 1 << 16
+_MAX_NAME_BYTES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +33,15 @@ class Invocation:
     cpu_seconds: float = 10.0
     """Stretched like any time limit on a machine slower than the reference."""
     wall_seconds: float | None = None
-    """At most this long on the clock; by default three times the CPU time and a second."""
+    """At most this long on the clock, stretched likewise; by default three times the CPU time and a second."""
     memory_limit_mib: int = 512
 
     def check(self) -> None:
         """Refuse what cannot be run.
 
         Raises:
-            DataError: there is no code, an unknown language, or a file that cannot be laid out; which and why.
+            DataError: there is no code, an unknown language, a limit or an argument out of bounds, or a file that
+                cannot be laid out; which and why.
             EvaluatorFault: there is no compiler for the language.
         """
         language = find_language(self.program.language)
@@ -44,18 +49,56 @@ class Invocation:
             raise DataError("there is no code to run")
         if language.find_problem():
             raise EvaluatorFault(language.find_problem())
+        longest = longest_wall_seconds(MAX_SECONDS)
+        if not 0 < self.cpu_seconds <= MAX_SECONDS:
+            raise DataError(f"a time limit of {self.cpu_seconds:g} s; use more than 0, at most {MAX_SECONDS:g}")
+        if self.wall_seconds is not None and not 0 < self.wall_seconds <= longest:
+            raise DataError(f"a wall time limit of {self.wall_seconds:g} s; use more than 0, at most {longest:g}")
+        if not 1 <= self.memory_limit_mib <= _MAX_MEMORY_MIB:
+            raise DataError(f"a memory limit of {self.memory_limit_mib} MiB; use 1 to {_MAX_MEMORY_MIB}")
+        check_arguments(self.arguments, "arguments")
         if len(self.files) > MAX_FILES:
             raise DataError(f"{len(self.files)} files; use at most {MAX_FILES}")
-        for name in self.files:
-            parts = name.removesuffix("/").split("/")
-            if "\0" in name or len(name) > 200 or any(part in ("", ".", "..") for part in parts):
-                raise DataError(f"file name {name[:100]!r}: use a plain relative path, such as data/input.txt")
+        check_layout(self.files)
 
     def limits(self, time_scale: float) -> Limits:
         """Return what it may use on this machine."""
         limits = limits_for(self.cpu_seconds * time_scale, self.memory_limit_mib, OUTPUT_MIB)
-        wall_seconds = limits.wall_seconds if self.wall_seconds is None else self.wall_seconds
+        wall_seconds = limits.wall_seconds if self.wall_seconds is None else self.wall_seconds * time_scale
         return Limits(limits.cpu_seconds, wall_seconds, limits.memory_bytes, limits.output_bytes)
+
+
+def longest_wall_seconds(cpu_seconds: float) -> float:
+    """Return how long a run may take on the clock where so much CPU time is the most that is allowed."""
+    return limits_for(cpu_seconds, 0, 0).wall_seconds
+
+
+def check_layout(files: Mapping[str, bytes | None]) -> None:
+    """Refuse files that cannot be laid into one folder, in this order.
+
+    Raises:
+        DataError: which name, and why.
+    """
+    laid: dict[str, bool] = {}
+    for name, content in files.items():
+        shown = f"file name {name[:100]!r}"
+        path, is_folder = name.removesuffix("/"), name.endswith("/")
+        parent = path.rpartition("/")[0]
+        try:
+            num_bytes = len(name.encode())
+        except UnicodeEncodeError:
+            raise DataError(f"{shown}: it is no UTF-8 text; use plain letters and digits") from None
+        if num_bytes > _MAX_NAME_BYTES:
+            raise DataError(f"{shown}: it takes {num_bytes} bytes; use at most {_MAX_NAME_BYTES}")
+        if "\0" in name or any(part in ("", ".", "..") for part in path.split("/")):
+            raise DataError(f"{shown}: use a plain relative path, such as data/input.txt")
+        if path in laid:
+            raise DataError(f"{shown}: that name is there already; use each once, for a file or for a folder")
+        if parent and not laid.get(parent):
+            raise DataError(f"{shown}: {parent[:100]!r} is no folder; give the folder first, and no file of that name")
+        if is_folder != (content is None):
+            raise DataError(f"{shown}: a name that ends in / has no content, any other has some")
+        laid[path] = is_folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from microcoder.evaluator.builds import BuildCache
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
-from microcoder.evaluator.languages import find_language
+from microcoder.evaluator.languages import check_language, find_language
 from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, VerdictCache
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.schedule import Gate, Room
@@ -272,8 +272,7 @@ class Judge:
     def _prepare(self, program: Program, problem: Problem, what: str) -> KnownProblem:
         self._check_open()
         language = find_language(problem.language)
-        if find_language(program.language) is not language:
-            raise DataError(f"{what} is in {program.language!r}, problem {problem.id} wants {problem.language!r}")
+        check_language(program, problem, what)
         if language.find_problem():
             raise EvaluatorFault(language.find_problem())
         return self._shelf.prepare(problem)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microcoder.errors import DataError
@@ -11,6 +13,9 @@ from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.types import Outcome, Problem, TestResult
 
 OUTPUT_MIB = 16
+_MAX_NAME_LENGTH = 1000
+_MAX_ARGUMENTS_BYTES = 1 << 15
+"""As they travel to the sandbox, where one message holds all that a test is told."""
 _WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
 _MEMORY_EXTRA_MIB = 640
 """Address space beyond the limit on resident memory: room for maps that are never touched, such as the
@@ -100,6 +105,11 @@ def check_problem(problem: Problem) -> None:
     checker = problem.checker
     if checker.type == "program":
         find_language(checker.language)
+    check_arguments(checker.arguments, f"problem {problem.id}: checker.arguments")
+    if problem.fn_name is not None and len(problem.fn_name) > _MAX_NAME_LENGTH:
+        raise DataError(
+            f"problem {problem.id[:100]}: fn_name has {len(problem.fn_name)} characters; use at most {_MAX_NAME_LENGTH}"
+        )
     values.check_calls(problem)
     if problem.fn_name is not None and language.is_built:
         raise DataError(f"problem {problem.id} calls a function in {language.name}; only Python programs can be called")
@@ -108,3 +118,16 @@ def check_problem(problem: Problem) -> None:
             f"problem {problem.id} calls a function and has a checker program; such a checker reads stdout: "
             'use {"type": "unordered"} or {"type": "float"}, or a problem that prints'
         )
+
+
+def check_arguments(arguments: Sequence[str], what: str) -> None:
+    """Refuse arguments that no program could be given.
+
+    Raises:
+        DataError: they are too long, or hold a NUL.
+    """
+    num_bytes = len(json.dumps(arguments))
+    if num_bytes > _MAX_ARGUMENTS_BYTES:
+        raise DataError(f"{what}: {num_bytes} bytes; use at most {_MAX_ARGUMENTS_BYTES}, and a file for more")
+    if any("\0" in argument for argument in arguments):
+        raise DataError(f"{what}: a NUL character in one of them; leave it out")

@@ -51,9 +51,11 @@ _REST_SECONDS = 10.0
 """After so many failed starts no other is tried for a while: programs are told at once."""
 _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 
-_CHECKS, _BUILDS = "check", "build "
-_LARGE_SCRATCH_MIB = 256
-"""For builds, and for the files that a checker is given."""
+_LARGE, _BUILDS = "+large", "build "
+_CHECKS = _LARGE
+_SCRATCH_MIB, _LARGE_SCRATCH_MIB = 16, 256
+"""For builds, for the files that a checker or a run is given, and for a large input that is read as a file."""
+_LARGE_STDIN_BYTES = 8 << 20
 
 Loaded = LoadedProgram | LoadedBinary
 T = TypeVar("T")
@@ -136,12 +138,14 @@ class Session:
                 if checker.type == "program":
                     checking, message = self._load(opened, find_language(checker.language), str(checker.code))
                     if checking is None:
-                        return self._conclude([verdicts.sandbox_fault(f"the checker was not built: {message}")], total)
+                        return self._conclude([verdicts.checker_fault(f"was not built: {message}")], total)
                 loaded, message = self._load(opened, find_language(program.language), program.code)
                 if loaded is None:
                     return self._conclude([verdicts.build_error(message)], total)
                 names_stdin = _NAMES_STDIN in program.code
                 package = _package(program.code) if isinstance(loaded, LoadedProgram) else ""
+                if names_stdin and max(len(test.stdin) for test in prepared.tests) > _LARGE_STDIN_BYTES:
+                    package += _LARGE
                 for test in prepared.tests:
                     if not is_wanted():
                         raise Abandoned
@@ -172,10 +176,12 @@ class Session:
                 if loaded is None:
                     return executions.not_built(message, self._level)
                 files = dict(invocation.files)
-                if _NAMES_STDIN in code:
+                if _NAMES_STDIN in code and f"{STDIN_FILE}/" not in files:
                     files.setdefault(STDIN_FILE, invocation.stdin)
                 task = loaded.task(invocation.stdin, arguments=invocation.arguments, files=files)
-                kind = _CHECKS if invocation.files else _package(code) if isinstance(loaded, LoadedProgram) else ""
+                kind = _package(code) if isinstance(loaded, LoadedProgram) else ""
+                if invocation.files or (files and len(invocation.stdin) > _LARGE_STDIN_BYTES):
+                    kind += _LARGE
                 with self._gate.shared():
                     run = self._with_one_retry(kind, lambda sandbox: sandbox.run(task, limits))
                     if _was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
@@ -264,10 +270,10 @@ class Session:
         rejection = checking.rejection()
         try:
             if rejection is not None:
-                raise CheckerFailed(f"the checker does not compile: {rejection}")
+                raise CheckerFailed(f"does not compile: {rejection}")
             return verdicts.compared(run, read_verdict(checker, checked))
         except CheckerFailed as failed:
-            return verdicts.sandbox_fault(str(failed))
+            return verdicts.checker_fault(str(failed))
 
     def _with_one_retry(self, kind: str, use: Callable[[Sandbox], T]) -> T:
         try:
@@ -279,12 +285,15 @@ class Session:
             self.retries += 1
             try:
                 return use(self._sandbox(kind))
-            except SandboxDied:
+            except BaseException:
                 self._discard(kind)
                 raise
+        except BaseException:
+            self._discard(kind)
+            raise
 
     def _sandbox(self, kind: str) -> Sandbox:
-        """Return a sandbox: an empty name means the plain one, `numpy` one with that loaded."""
+        """Return a sandbox: an empty name means the plain one, `numpy` one with that loaded, `+large` with room."""
         if self._is_closed:
             raise SandboxDied("the judge was closed")
         if kind not in self._sandboxes:
@@ -315,10 +324,11 @@ class Session:
         if kind.startswith(_BUILDS):
             toolchain = find_language(kind.removeprefix(_BUILDS)).readable
             sandbox = Sandbox(layers=self._layers, toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB)
-        elif kind == _CHECKS:
-            sandbox = Sandbox(layers=self._layers, scratch_mib=_LARGE_SCRATCH_MIB, inputs=self._inputs)
         else:
-            sandbox = Sandbox(preload=[kind] if kind else [], layers=self._layers, inputs=self._inputs)
+            package = kind.removesuffix(_LARGE)
+            scratch_mib = _LARGE_SCRATCH_MIB if kind.endswith(_LARGE) else _SCRATCH_MIB
+            preload = [package] if package else []
+            sandbox = Sandbox(preload=preload, layers=self._layers, scratch_mib=scratch_mib, inputs=self._inputs)
         self._level = sandbox.isolation.level
         try:
             sandbox.isolation.require(unsafe=self._unsafe)

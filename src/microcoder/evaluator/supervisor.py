@@ -248,7 +248,7 @@ class Sandbox:
         """Run one test.
 
         Raises:
-            SandboxDied: the fork server broke; close this sandbox and take another.
+            SandboxDied: the fork server broke, or an earlier run raised anything; close this sandbox and take another.
         """
         with contextlib.ExitStack() as opened:
 
@@ -279,19 +279,28 @@ class Sandbox:
             descriptors = [task.source, cache, given, stdout, stderr]
             descriptors += [] if wire is None else [wire]
             descriptors += [filled(content) for content in task.files.values() if content is not None]
-            self._send(request.pack(), descriptors)
-            answer = self._receive(limits.wall_seconds + _GRACE_SECONDS)
-            if answer[:1] != RESULT:
-                raise SandboxDied(f"unexpected answer {answer[:200]!r}")
+            result = self._exchange(request, descriptors)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
             return Run(
-                result=Result.unpack(answer),
+                result=result,
                 stdout=b"" if task.fn_name else _read_all(stdout, stdout_bytes),
                 stdout_bytes=stdout_bytes,
                 stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
                 stderr_bytes=stderr_bytes,
                 wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
             )
+
+    def _exchange(self, request: Request, descriptors: Sequence[int]) -> Result:
+        try:
+            self._send(request.pack(), descriptors)
+            answer = self._receive(request.wall_seconds + _GRACE_SECONDS)
+            if answer[:1] != RESULT:
+                raise SandboxDied(f"unexpected answer {answer[:200]!r}")
+            return Result.unpack(answer)
+        except BaseException:
+            # The answer may come yet, and the next test would take it for its own.
+            self._kill()
+            raise
 
     def close(self) -> None:
         """End the fork server and everything in it."""

@@ -23,7 +23,7 @@ from microcoder.evaluator.compare import Comparison, compare_output, compare_val
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
 from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.evaluator.values import MalformedWire, decode_value
-from microcoder.types import Checker, Outcome, TestResult
+from microcoder.types import CHECKER_FAULT, Checker, Outcome, TestResult
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 _NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
@@ -115,6 +115,11 @@ def build_error(message: str) -> TestResult:
 def sandbox_fault(detail: str) -> TestResult:
     """Return the result of a test that our machine could not run."""
     return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", _shorten(detail))
+
+
+def checker_fault(what: str) -> TestResult:
+    """Return the result of a test whose checker program did something else than decide."""
+    return sandbox_fault(CHECKER_FAULT + what)
 
 
 def compared(run: Run, comparison: Comparison) -> TestResult:

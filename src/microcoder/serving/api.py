@@ -14,6 +14,8 @@ from microcoder.serving.service import Service
 from microcoder.types import Program
 
 _JSON = "application/json"
+_DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 512
+"""Of `/v1/run`, where the service allows so much."""
 
 
 def lay_out(files: dict[str, bytes]) -> dict[str, bytes | None]:
@@ -56,8 +58,8 @@ def build_router(service: Service) -> APIRouter:
                 request.stdin.encode("utf-8", "surrogatepass"),
                 request.arguments,
                 lay_out({name: text.encode("utf-8", "surrogatepass") for name, text in request.files.items()}),
-                cpu_seconds=request.time_limit_seconds,
-                memory_limit_mib=request.memory_limit_mib,
+                cpu_seconds=request.time_limit_seconds or service.default_seconds(_DEFAULT_SECONDS),
+                memory_limit_mib=request.memory_limit_mib or service.default_memory_mib(_DEFAULT_MEMORY_MIB),
             ),
             patience_seconds=service.settings.request_seconds,
         )

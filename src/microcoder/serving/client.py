@@ -24,6 +24,7 @@ import httpx
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator.judge import OnVerdict
+from microcoder.evaluator.languages import check_language
 from microcoder.serving.judging import unreached
 from microcoder.serving.messages import JudgeRequest, JudgeResponse, ProgramMessage
 from microcoder.types import Problem, Program, Verdict
@@ -93,11 +94,14 @@ class JudgeClient:
         """Judge each program against the problem at the same position; verdicts come back in that order.
 
         Raises:
-            DataError: the sequences differ in length, or the service refuses a program or problem.
+            DataError: the sequences differ in length, a program is in another language than its problem, or the
+                service refuses one.
             ConfigError: the service wants another token, or is none.
         """
         if len(programs) != len(problems):
             raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
+        for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
+            check_language(program, problem, f"program {index}")
         results: list[Verdict | None] = [None] * len(programs)
         waiting: dict[Future[list[Verdict]], int] = {}
         for start in range(0, len(programs), self._batch_size):
@@ -115,8 +119,14 @@ class JudgeClient:
         return cast(list[Verdict], results)
 
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
-        """Judge one program in the background; the future raises what `judge` raises."""
+        """Judge one program in the background; the future raises what `judge` raises.
+
+        Raises:
+            DataError: the program is in another language than its problem.
+            EvaluatorFault: this client is closed.
+        """
         self._check_open()
+        check_language(program, problem, "the program")
         return self._pool.submit(lambda: self._ask([program], [problem])[0])
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:

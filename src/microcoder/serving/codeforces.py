@@ -19,6 +19,7 @@ from microcoder.types import Checker, Outcome, Program
 
 _INPUT, _ANSWER, _CONFIG, _CHECKER = "input.txt", "correct_output.txt", "grader_config", "checker.py"
 _OUTPUT = "output.txt"
+_DEFAULT_MIB = 512
 _CHECKER_SECONDS, _CHECKER_MIB = 10.0, 1024
 _SAYS_YES_OR_NO = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
@@ -45,7 +46,8 @@ async def grade(service: Service, program: Program, files: Mapping[str, bytes], 
     Raises:
         Refused: a file is missing or wrong, or there is no room.
     """
-    seconds, memory_mib = _read_config(files[_CONFIG].decode("utf-8", "replace"), run_seconds)
+    default_mib = service.default_memory_mib(_DEFAULT_MIB)
+    seconds, memory_mib = _read_config(files[_CONFIG].decode("utf-8", "replace"), run_seconds, default_mib)
     given = files.get(_INPUT, b"").replace(b"\r\n", b"\n")
     expected = files[_ANSWER].replace(b"\r\n", b"\n")
     execution = await service.run(
@@ -94,12 +96,13 @@ def _is_equal(output: str, expected: str) -> bool:
     return compare_output(output, expected, Checker(type="tokens", case_sensitive=False)).accepted
 
 
-def _read_config(text: str, run_seconds: float) -> tuple[float, int]:
+def _read_config(text: str, run_seconds: float, default_mib: int) -> tuple[float, int]:
     config = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     if config.get("INPUT_MODE", "stdio").strip("\"' ") == "file":
         raise Refused(400, "grader_config: INPUT_MODE=file is not served; programs read stdin and write stdout here")
     try:
-        seconds, memory_mib = float(config.get("TIME_LIMIT", run_seconds)), float(config.get("MEMORY_LIMIT", 512))
+        seconds = float(config.get("TIME_LIMIT", run_seconds))
+        memory_mib = float(config.get("MEMORY_LIMIT", default_mib))
     except ValueError:
         raise Refused(400, "grader_config: TIME_LIMIT and MEMORY_LIMIT must be numbers") from None
     if not (math.isfinite(seconds) and math.isfinite(memory_mib)):

@@ -49,9 +49,10 @@ class RunRequest(Message):
     arguments: tuple[str, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)
     """Text by relative path."""
-    time_limit_seconds: float = Field(default=10.0, gt=0)
-    """CPU seconds."""
-    memory_limit_mib: int = Field(default=512, ge=1)
+    time_limit_seconds: float | None = Field(default=None, gt=0)
+    """CPU seconds; 10, or the most that the service allows, where it is left out."""
+    memory_limit_mib: int | None = Field(default=None, ge=1)
+    """512, or the most that the service allows, where it is left out."""
 
 
 class RunResponse(Message):

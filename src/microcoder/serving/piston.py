@@ -11,6 +11,7 @@ import binascii
 import platform
 import re
 import signal
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -18,6 +19,7 @@ from pydantic import BaseModel, Field
 
 from microcoder.errors import DataError
 from microcoder.evaluator import Execution, Invocation
+from microcoder.evaluator.executions import check_layout
 from microcoder.evaluator.languages import LANGUAGES, Language, find_language
 from microcoder.serving import codeforces
 from microcoder.serving.api import lay_out
@@ -72,9 +74,9 @@ class ExecuteRequest(Dialect):
     files: tuple[File, ...] = Field(min_length=1)
     stdin: str | None = None
     args: tuple[str, ...] = ()
-    run_timeout: float | None = Field(default=None, ge=0)
-    run_cpu_time: float | None = Field(default=None, ge=0)
-    run_memory_limit: float | None = None
+    run_timeout: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    run_cpu_time: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    run_memory_limit: float | None = Field(default=None, allow_inf_nan=False)
 
 
 class Stage(BaseModel):
@@ -136,10 +138,14 @@ async def _run(service: Service, request: ExecuteRequest, language: Language) ->
     others = [file for file in request.files if file is not source]
     if any(not file.name for file in others):
         raise Refused(400, "files: each file besides the first needs a name")
+    _check_names([file.name for file in request.files if file.name])
     files = {str(file.name): file.decode() for file in others}
-    wall_seconds = _seconds(request.run_timeout, _DEFAULT_SECONDS)
+    wall_seconds = _seconds(request.run_timeout, service.default_seconds(_DEFAULT_SECONDS))
+    longest = service.settings.max_wall_seconds
+    if wall_seconds > longest:
+        raise Refused(400, f"run_timeout: {request.run_timeout:g} ms; use at most {1000 * longest:g}")
     cpu_seconds = _seconds(request.run_cpu_time, wall_seconds)
-    memory_mib = _DEFAULT_MEMORY_MIB
+    memory_mib = service.default_memory_mib(_DEFAULT_MEMORY_MIB)
     if request.run_memory_limit is not None and request.run_memory_limit > 0:
         memory_mib = max(1, int(request.run_memory_limit) >> 20)
     program = Program(source.content, language.name)
@@ -158,7 +164,7 @@ async def _run(service: Service, request: ExecuteRequest, language: Language) ->
             request.args,
             lay_out(files),
             cpu_seconds=cpu_seconds,
-            wall_seconds=wall_seconds + _EXTRA_SECONDS,
+            wall_seconds=min(wall_seconds + _EXTRA_SECONDS, longest),
             memory_limit_mib=memory_mib,
         ),
         patience_seconds=service.settings.request_seconds,
@@ -169,6 +175,12 @@ async def _run(service: Service, request: ExecuteRequest, language: Language) ->
     if execution.failure is Outcome.COMPILE_ERROR:
         return stage, stage
     return stage, Stage(code=0)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise Refused(400, f"files: {twice[:100]!r} is there twice; give each file a name of its own")
+    check_layout(lay_out(dict.fromkeys(names, b"")))
 
 
 def _describe(execution: Execution) -> Stage:

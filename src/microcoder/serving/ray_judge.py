@@ -28,6 +28,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from microcoder.errors import ConfigError, DataError, EvaluatorFault, MicroCoderError
 from microcoder.evaluator import Judge, check_problem
 from microcoder.evaluator.judge import OnVerdict
+from microcoder.evaluator.languages import check_language
 from microcoder.serving.judging import unreached
 from microcoder.types import Problem, Program, Verdict
 
@@ -47,7 +48,7 @@ Told = Verdict | MicroCoderError | None
 
 
 class _NodeJudge:
-    """What runs on a node: a judge with as many workers as the actor was given processors."""
+    """What runs on a node: a judge with so many workers, or one for each of the node's processors."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._judge = Judge(**options)
@@ -162,8 +163,8 @@ class RayJudge:
         """Start an actor on each node, and wait for the first.
 
         Args:
-            workers_per_node: programs judged at the same time on a node; as many as the node has processors where it
-                is left out.
+            workers_per_node: programs judged at the same time on a node; where it is left out, as many as Ray's
+                processors there, or, where none are reserved, as the node's real ones.
             processors_per_worker: what Ray reserves for each; 0 where a trainer has reserved all processors already.
             max_losses: how often an actor may be lost with a program before that gets `sandbox_fault`.
             start_seconds: how long there may be no actor before programs get `sandbox_fault`.
@@ -231,6 +232,8 @@ class RayJudge:
             raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
         for problem in {id(problem): problem for problem in problems}.values():
             check_problem(problem)
+        for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
+            check_language(program, problem, f"program {index}")
         ready: SimpleQueue[int] = SimpleQueue()
         futures = [self._enqueue(program, problem) for program, problem in zip(programs, problems, strict=True)]
         for index, future in enumerate(futures):
@@ -255,6 +258,7 @@ class RayJudge:
             EvaluatorFault: this judge is closed.
         """
         check_problem(problem)
+        check_language(program, problem, "the program")
         return self._enqueue(program, problem)
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
@@ -449,9 +453,12 @@ class RayJudge:
             is_resting = self._resting.get(name, 0.0) > time.monotonic()
             if name in self._actors or is_resting or not num_processors:
                 continue
-            workers = min(self._workers_per_node or num_processors, num_processors)
+            # What Ray is told to have may be any number; only what is reserved is counted in it.
+            workers = self._workers_per_node
+            if self._processors_per_worker:
+                workers = min(workers or num_processors, num_processors)
             remote = ray.remote(_NodeJudge).options(
-                num_cpus=workers * self._processors_per_worker,
+                num_cpus=(workers or 0) * self._processors_per_worker,
                 # One more, to be told what to give up.
                 max_concurrency=_HELD_PER_ACTOR + 1,
                 max_restarts=0,

@@ -24,7 +24,7 @@ from microcoder.types import Outcome, Problem, Program, TestCase, TestResult, Ve
 
 _CLIENT_EXTRA_SECONDS = 10.0
 """What verl waits for beyond the two time-outs it sends; half of it is left for the way back."""
-_DEFAULT_MEMORY_MIB = 1024
+_DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 1024
 _SUBMIT_SECONDS = {True: 10.0, False: 20.0}
 """Run time of `/submit` where none is given: of built languages, and of the others."""
 _SIGKILL = 9
@@ -43,7 +43,7 @@ class RunCodeRequest(Dialect):
     language: str
     stdin: str | None = None
     compile_timeout: float = Field(default=10.0, ge=0, le=3600)
-    run_timeout: float = Field(default=10.0, gt=0, le=3600)
+    run_timeout: float | None = Field(default=None, gt=0, le=3600)
     memory_limit_MB: int = -1
     files: dict[str, str | None] = Field(default_factory=dict)
     fetch_files: tuple[str, ...] = ()
@@ -128,18 +128,21 @@ def build_router(service: Service) -> APIRouter:
         """Run a program and return what it printed."""
         if request.fetch_files:
             raise Refused(422, "fetch_files: files of a program cannot be fetched here; have it print them")
-        patience_seconds = request.compile_timeout + request.run_timeout + _CLIENT_EXTRA_SECONDS / 2
+        run_seconds = request.run_timeout or service.default_seconds(_DEFAULT_SECONDS)
+        memory_mib = request.memory_limit_MB
+        if memory_mib <= 0:
+            memory_mib = service.default_memory_mib(_DEFAULT_MEMORY_MIB)
         execution = await service.run(
             Invocation(
                 Program(request.code, find_language(request.language).name),
                 (request.stdin or "").encode("utf-8", "surrogatepass"),
                 request.args,
                 lay_out(_decode(request.files)),
-                cpu_seconds=request.run_timeout,
-                wall_seconds=request.run_timeout + _CLIENT_EXTRA_SECONDS / 2,
-                memory_limit_mib=_DEFAULT_MEMORY_MIB if request.memory_limit_MB <= 0 else request.memory_limit_MB,
+                cpu_seconds=run_seconds,
+                wall_seconds=min(run_seconds + _CLIENT_EXTRA_SECONDS / 2, service.settings.max_wall_seconds),
+                memory_limit_mib=memory_mib,
             ),
-            patience_seconds=patience_seconds,
+            patience_seconds=request.compile_timeout + run_seconds + _CLIENT_EXTRA_SECONDS / 2,
         )
         return translate(execution, is_built=find_language(request.language).is_built)
 
@@ -148,7 +151,7 @@ def build_router(service: Service) -> APIRouter:
         """Judge a response against the tests that come with it."""
         if request.config.custom_extract_logic:
             raise Refused(422, "config.custom_extract_logic: code is not run to find code; send a fenced block")
-        problem = _read_problem(request)
+        problem = _read_problem(request, service)
         program = extract_program(request.completion, language=problem.language)
         (verdict,) = await service.judge_all([program], [problem])
         return _describe(request, program, problem, verdict)
@@ -190,7 +193,7 @@ def _decode(files: dict[str, str | None]) -> dict[str, bytes]:
         raise Refused(422, "files: the content of each must be base64") from None
 
 
-def _read_problem(request: SubmitRequest) -> Problem:
+def _read_problem(request: SubmitRequest, service: Service) -> Problem:
     config = request.config
     if config.language is None or config.provided_data is None:
         raise Refused(422, "config.language and config.provided_data are needed: no data set is kept here")
@@ -209,8 +212,8 @@ def _read_problem(request: SubmitRequest) -> Problem:
         id=str(request.id)[:200] or "submitted",
         language=language.name,
         tests=tuple(TestCase(input=test.input["stdin"], output=test.output["stdout"]) for test in tests),
-        time_limit_seconds=min(config.run_timeout or _SUBMIT_SECONDS[language.is_built], 600.0),
-        memory_limit_mib=_DEFAULT_MEMORY_MIB,
+        time_limit_seconds=min(config.run_timeout or service.default_seconds(_SUBMIT_SECONDS[language.is_built]), 600),
+        memory_limit_mib=service.default_memory_mib(_DEFAULT_MEMORY_MIB),
     )
 
 

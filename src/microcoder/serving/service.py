@@ -83,6 +83,11 @@ class Service:
             DataError: it cannot be run.
         """
         self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
+        longest = self.settings.max_wall_seconds
+        if invocation.wall_seconds is not None and not 0 < invocation.wall_seconds <= longest:
+            raise Refused(
+                422, f"a wall time limit of {invocation.wall_seconds:g} s; use more than 0, at most {longest:g}"
+            )
         self._check_language(invocation.program.language)
         invocation.check()
         self._enter(1)
@@ -90,6 +95,14 @@ class Service:
             return await self._within(self._run(invocation), min(patience_seconds, self.settings.request_seconds))
         finally:
             self._leave(1)
+
+    def default_seconds(self, seconds: float) -> float:
+        """Return the CPU limit of a request that names none."""
+        return min(seconds, self.settings.max_cpu_seconds)
+
+    def default_memory_mib(self, memory_mib: int) -> int:
+        """Return the memory limit of a request that names none."""
+        return min(memory_mib, self.settings.max_memory_mib)
 
     def _check_problem(self, problem: Problem) -> None:
         if len(problem.tests) > self.settings.max_tests:
@@ -163,18 +176,20 @@ class Service:
     async def _judge(self, program: Program, problem: Problem) -> Verdict:
         started = time.monotonic()
         verdict = await self.judge.judge_async(program, problem)
-        self._note(verdict.outcome, sum(test.wall_seconds for test in verdict.tests), started)
+        # A checker that fails is the client's own: whoever sends one may not end the service.
+        is_ours = not verdict.is_scorable and not verdict.is_checker_fault
+        self._note(verdict.outcome, sum(test.wall_seconds for test in verdict.tests), started, is_fault=is_ours)
         return verdict
 
     async def _run(self, invocation: Invocation) -> Execution:
         started = time.monotonic()
         execution = await self.judge.run_async(invocation)
-        self._note(execution.failure, execution.wall_seconds, started)
+        self._note(execution.failure, execution.wall_seconds, started, is_fault=not execution.is_conclusive)
         return execution
 
-    def _note(self, outcome: Outcome | None, run_seconds: float, started: float) -> None:
+    def _note(self, outcome: Outcome | None, run_seconds: float, started: float, *, is_fault: bool) -> None:
         self.metrics.outcomes.labels(outcome.value if outcome else "finished").inc()
         self.metrics.run_seconds.observe(run_seconds)
         self.metrics.wait_seconds.observe(max(0.0, time.monotonic() - started - run_seconds))
-        self._faults_in_a_row = self._faults_in_a_row + 1 if outcome is Outcome.SANDBOX_FAULT else 0
+        self._faults_in_a_row = self._faults_in_a_row + 1 if is_fault else 0
         self._seconds_per_program = 0.95 * self._seconds_per_program + 0.05 * run_seconds

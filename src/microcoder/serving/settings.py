@@ -8,8 +8,10 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.errors import ConfigError
+from microcoder.evaluator.executions import MAX_SECONDS, longest_wall_seconds
 
 _MIN_TOKEN_LENGTH = 16
+_MAX_WAIT_SECONDS = 86400.0
 
 
 class ServiceSettings(Config):
@@ -25,16 +27,21 @@ class ServiceSettings(Config):
     """Size of one request."""
     max_total_body_mib: int = Field(default=512, ge=1)
     """Size of all requests that are being read or answered; beyond it: 429."""
-    max_cpu_seconds: float = Field(default=60.0, gt=0)
+    max_cpu_seconds: float = Field(default=60.0, gt=0, le=MAX_SECONDS)
     """Longest time limit of a test that a request may ask for."""
     max_memory_mib: int = Field(default=4096, ge=32)
     """Largest memory limit that a request may ask for."""
-    body_seconds: float = Field(default=60.0, gt=0)
+    body_seconds: float = Field(default=60.0, gt=0, le=_MAX_WAIT_SECONDS)
     """How long a request may take to arrive; beyond it: 408."""
-    request_seconds: float = Field(default=600.0, gt=0)
+    request_seconds: float = Field(default=600.0, gt=0, le=_MAX_WAIT_SECONDS)
     """How long a request may wait and run; beyond it: 504."""
-    grace_seconds: float = Field(default=30.0, ge=0)
+    grace_seconds: float = Field(default=30.0, ge=0, le=_MAX_WAIT_SECONDS)
     """How long a service that is asked to end goes on with what it has taken; what is left then is answered 503."""
+
+    @property
+    def max_wall_seconds(self) -> float:
+        """Longest time on the clock that a request may ask for: what the longest CPU limit has by default."""
+        return longest_wall_seconds(self.max_cpu_seconds)
 
 
 def read_tokens(path: Path) -> frozenset[str]:

@@ -171,7 +171,8 @@ class EvaluatorConfig(Config):
     LiveCodeBench's checker nearly does, wherever a problem asks for no checker of its own."""
 
     workers: int | None = Field(default=None, ge=1)
-    """Sandboxes at work at a time, on each node with `ray`; None: one a core."""
+    """Sandboxes at work at a time, on each node with `ray`; None: one for each processor that this process, or the
+    judge's on its node, may use."""
     stop: StopRule = "first_failure"
     """When to stop testing a program; the 0/1 reward needs no more than its first failing test."""
     unsafe_sandbox: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,19 +17,28 @@ from microcoder.types import Problem, Program, Verdict
 
 TOKEN_VARIABLE = "MICROCODER_JUDGE_TOKEN"
 _START_PATIENCE_SECONDS = 10.0
+_PROGRAM_BYTES = 1 << 18
+"""Room for a program beside its problem, in one request."""
+_MOST_BYTES_PER_CHARACTER = 6
+"""As JSON."""
 _ON_NODES = {"level": "of each node of the Ray cluster", "enforced": [], "missing": {}}
 
 
 @contextmanager
-def open_judge(config: EvaluatorConfig) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
+def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
     """Open the recipe's judge; yield it, and what is enforced around programs, for the manifest.
 
+    Args:
+        config: where programs run.
+        problems: all that the judge will be asked about, so that what a service refuses is known at the start.
+
     Raises:
-        ConfigError: a package is missing, or the service wants a token or stops tests by another rule.
+        ConfigError: a package is missing, or the service wants a token, stops tests by another rule, or takes smaller
+            problems.
         EvaluatorFault: a sandbox cannot be closed, or the service was not reached.
     """
     if config.backend == "http":
-        with _connect(config) as (client, isolation):
+        with _connect(config, problems) as (client, isolation):
             yield client, isolation
     elif config.backend == "ray":
         judge = _OnNodes(config)
@@ -42,7 +52,7 @@ def open_judge(config: EvaluatorConfig) -> Iterator[tuple[BatchJudge, Mapping[st
 
 
 @contextmanager
-def _connect(config: EvaluatorConfig) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
+def _connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
     try:
         from microcoder.serving.client import JudgeClient
     except ModuleNotFoundError as error:
@@ -63,7 +73,42 @@ def _connect(config: EvaluatorConfig) -> Iterator[tuple[BatchJudge, Mapping[str,
                 f"{config.url} stops tests by the rule {about['stop']}, the recipe asks for {config.stop}; "
                 f"start it with --stop {config.stop}, or pass --evaluator.stop {about['stop']}"
             )
+        for needed, limit, option in _find_needs(problems, about["limits"]):
+            raise ConfigError(
+                f"{needed}, {config.url} takes at most {limit:g}; start it with {option}, or leave the problem out"
+            )
         yield client, about["isolation"]
+
+
+def _find_needs(problems: Sequence[Problem], limits: Mapping[str, float]) -> Iterator[tuple[str, float, str]]:
+    """Yield what problems need beyond a service's limits: of each kind the most, the limit, and what raises it."""
+    if not problems:
+        return
+    longest = max(problems, key=lambda problem: problem.time_limit_seconds)
+    if (seconds := longest.time_limit_seconds) > (limit := limits["max_cpu_seconds"]):
+        yield f"problem {longest.id} has a time limit of {seconds:g} s", limit, f"--max-cpu-seconds {seconds:g}"
+    widest = max(problems, key=lambda problem: problem.memory_limit_mib)
+    if (mib := widest.memory_limit_mib) > (limit := limits["max_memory_mib"]):
+        yield f"problem {widest.id} has a memory limit of {mib} MiB", limit, f"--max-memory-mib {mib}"
+    fullest = max(problems, key=lambda problem: len(problem.tests))
+    if (num_tests := len(fullest.tests)) > (limit := limits["max_tests"]):
+        yield f"problem {fullest.id} has {num_tests} tests", limit, f"--max-tests {num_tests}"
+    limit = limits["max_body_mib"]
+    sizes = {problem.id: _size_of(problem) for problem in problems if _may_exceed(problem, limit)}
+    if sizes and (mib := max(sizes.values())) > limit:
+        yield f"problem {max(sizes, key=sizes.__getitem__)} is a request of {mib} MiB", limit, f"--max-body-mib {mib}"
+
+
+def _may_exceed(problem: Problem, mib: float) -> bool:
+    """Whether a problem is worth the time of writing it out."""
+    num_characters = sum(len(test.input) + len(test.output) for test in problem.tests)
+    return _MOST_BYTES_PER_CHARACTER * num_characters > mib * (1 << 19)
+
+
+def _size_of(problem: Problem) -> int:
+    """Return the MiB of a request that holds a problem and a program."""
+    num_bytes = len(problem.model_dump_json().encode("utf-8", "surrogatepass"))
+    return math.ceil((num_bytes + _PROGRAM_BYTES) / (1 << 20))
 
 
 class _OnNodes:

@@ -112,7 +112,7 @@ def run_training(
     policy = engine.load_policy(config, observer=observer)
     leads = engine.is_main_process()
     with (
-        open_judge(config.evaluator) as (judge, isolation),
+        open_judge(config.evaluator, tasks.problems) as (judge, isolation),
         run.lock() if leads else nullcontext(),
     ):
         if leads:
@@ -180,7 +180,7 @@ def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -
     engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
     policy = engine.load_policy(config, observer=observer)
     with (
-        open_judge(config.evaluator) as (judge, _),
+        open_judge(config.evaluator, tasks.problems) as (judge, _),
         run.lock() if engine.is_main_process() else nullcontext(),
     ):
         engine.probe(config, policy=policy, tasks=tasks, judge=judge, run=run, observer=observer)

@@ -30,6 +30,11 @@ class Tasks:
     train: Sequence[Task]
     heldout: Sequence[Task]
 
+    @property
+    def problems(self) -> list[Problem]:
+        """All that programs are judged by."""
+        return [task.problem for task in (*self.train, *self.heldout)]
+
     def as_record(self) -> dict[str, Any]:
         """Return what tells these problems from others; a resumed run must ask the same."""
         digest = hashlib.sha256()

@@ -141,7 +141,7 @@ def _settle_conversions(item: Plan) -> None:
 def _was_disturbed(verdict: Verdict) -> bool:
     """Whether the machine had a hand in a verdict: the sandbox failed, or a program that worked waited too long."""
     if verdict.outcome is Outcome.SANDBOX_FAULT:
-        return "the checker" not in verdict.detail
+        return not verdict.is_checker_fault
     late = [test for test in verdict.tests if test.verdict is Outcome.TIME_LIMIT]
     return any(test.detail.startswith("wall") and test.cpu_seconds > _WORKED_SHARE * test.wall_seconds for test in late)
 

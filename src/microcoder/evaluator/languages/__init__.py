@@ -15,7 +15,7 @@ from types import MappingProxyType
 from pydantic import Field
 
 from microcoder.errors import DataError
-from microcoder.types import Record
+from microcoder.types import Problem, Program, Record
 
 _FOLDER = Path(__file__).parent
 
@@ -81,3 +81,13 @@ def find_language(name: str) -> Language:
     if language is None:
         raise DataError(f"language = {name!r}; use one of {', '.join(LANGUAGES)}")
     return language
+
+
+def check_language(program: Program, problem: Problem, what: str) -> None:
+    """Refuse a program that is written in another language than its problem wants.
+
+    Raises:
+        DataError: it is; `what` names the program.
+    """
+    if program.language != problem.language and find_language(program.language) is not find_language(problem.language):
+        raise DataError(f"{what} is in {program.language!r}, problem {problem.id} wants {problem.language!r}")

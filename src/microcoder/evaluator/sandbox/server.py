@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
@@ -132,6 +133,9 @@ class ForkServer:
                 os.dup2(number, target)
             if test.request.command:
                 self._become_binary(test)
+            if any(name.endswith(".py") for name in test.request.files):
+                # As beside any script: what came with a program can be imported by it.
+                sys.path.insert(0, self._setup.scratch or "")
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
             if is_function:

@@ -96,8 +96,9 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     backend = config.rollout.backend
     if backend != "transformers" and find_spec(backend) is None:
         raise ConfigError(
-            f"rollout.backend = '{backend}', but it is not installed; type: pip install 'verl[{backend}]==0.9.1' (GPU "
-            "machines only), or pass --rollout.backend transformers"
+            f"rollout.backend = '{backend}', but it is not installed; pass --rollout.backend transformers, or make an "
+            f"environment of its own on GPU machines, as verl pins another torch for {backend} than the extra `train`: "
+            f"pip install 'microcoder[insights]' 'verl[{backend}]==0.9.1'"
         )
     source = find_model(config, observer)
     local = Path(source).is_dir()
