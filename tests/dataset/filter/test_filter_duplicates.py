@@ -12,7 +12,7 @@ from real_texts import deepseek, doocs, livecodebench
 from microcoder.dataset.candidates import Candidate, Solution
 from microcoder.dataset.filter import DuplicateSettings, Group, describe, find_duplicates
 from microcoder.dataset.filter.fingerprints import words
-from microcoder.dataset.filter.minhash import candidate_pairs, sign, similarity
+from microcoder.dataset.filter.minhash import candidate_pairs, read_signatures, sign, similarity
 from microcoder.types import Checker, TestCase
 
 STORY = (
@@ -202,7 +202,7 @@ def test_two_languages_are_one_problem_by_their_source() -> None:
 
 def test_thresholds_are_the_config_s() -> None:
     rows = [row("a/1"), row("b/1", STORY.replace("baker", "miller").replace("bread", "flour"))]
-    (score,) = {similarity(*(one.signature for one in describe(rows)))}
+    (score,) = {similarity(*read_signatures(one.signature for one in describe(rows)))}
     for bar, num in ((score - 0.01, 1), (score + 0.01, 0)):
         chosen = DuplicateSettings(min_similarity=bar, num_bands=125)
         assert len(find_duplicates(describe(rows, chosen), chosen)) == num

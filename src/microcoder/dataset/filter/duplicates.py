@@ -14,13 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
 from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.filter.fingerprints import source_keys, words
-from microcoder.dataset.filter.minhash import Signature, candidate_pairs, sign, similarity
+from microcoder.dataset.filter.minhash import candidate_pairs, read_signatures, sign, similarity
 from microcoder.dataset.process.completeness import Bound, parse_bounds
 
 Key = TypeVar("Key")
@@ -50,15 +49,16 @@ class DuplicateSettings(Config):
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What must be known of a record to find its duplicates: some 5 KB at most."""
+    """What must be known of a record to find its duplicates: 1 KB as a rule, since all are in memory together."""
 
     id: str
-    rank: tuple[float, ...]
+    rank: tuple[int, ...]
     """Which of several to keep: the lowest."""
     sources: frozenset[str]
     text: str
     """Digest of the words; empty for a statement too short to compare."""
-    signature: Signature
+    signature: bytes
+    """Of `sign`."""
     bounds: tuple[Bound, ...]
     """With powers flat, as sources that lose superscripts have them: 105 for 10^5."""
     answers: dict[int, int]
@@ -92,7 +92,7 @@ def describe(candidates: Sequence[Candidate], settings: DuplicateSettings | None
                 rank=_rank(candidate),
                 sources=source_keys(candidate),
                 text=_digest(" ".join(said)) if len(said) >= settings.min_words else "",
-                signature=signature,
+                signature=signature.tobytes(),
                 bounds=tuple(Bound(name, _flat(low), _flat(high)) for name, low, high in parse_bounds(text)),
                 answers=_answers(candidate),
             )
@@ -123,18 +123,18 @@ def _answers(candidate: Candidate) -> dict[int, int]:
     return {_number(test.input.strip()): _number(" ".join(test.output.split())) for test in tests}
 
 
-def _rank(candidate: Candidate) -> tuple[float, ...]:
+def _rank(candidate: Candidate) -> tuple[int, ...]:
     """Lower is better: it can be judged, nothing stands in its way, it is proven, it is free, it is the original."""
     return (
-        0.0 if candidate.tests else 1.0,
-        float(len(candidate.flags)),
-        0.0 if any(solution.known == "accepted" for solution in candidate.solutions) else 1.0,
-        0.0 if candidate.licence else 1.0,
-        0.0 if candidate.natural_language in ("", "en") else 1.0,
-        0.0 if candidate.checker.type == "program" else 1.0,
-        -float(len(candidate.tests)),
-        0.0 if candidate.date else 1.0,
-        -float(len(candidate.statement or candidate.statement_found)),
+        0 if candidate.tests else 1,
+        len(candidate.flags),
+        0 if any(solution.known == "accepted" for solution in candidate.solutions) else 1,
+        0 if candidate.licence else 1,
+        0 if candidate.natural_language in ("", "en") else 1,
+        0 if candidate.checker.type == "program" else 1,
+        -len(candidate.tests),
+        0 if candidate.date else 1,
+        -len(candidate.statement or candidate.statement_found),
     )
 
 
@@ -170,7 +170,7 @@ def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | 
             first.setdefault((groups.root(number), record.text), number)
     heads = sorted(first.values())
     if heads:
-        signatures = np.stack([records[number].signature for number in heads])
+        signatures = read_signatures(records[number].signature for number in heads)
         found = [
             (similarity(signatures[a], signatures[b]), heads[a], heads[b])
             for a, b in candidate_pairs(signatures, num_bands=settings.num_bands)

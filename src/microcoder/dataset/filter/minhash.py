@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -40,6 +40,12 @@ def sign(texts: Sequence[Sequence[str]], *, num_permutations: int, gram_length: 
             signatures[start : start + len(grams), number] = np.minimum.reduceat(permuted, places)
         start += len(grams)
     return signatures
+
+
+def read_signatures(packed: Iterable[bytes]) -> NDArray[np.uint32]:
+    """Return signatures that were packed by `tobytes`, shape (texts, permutations)."""
+    rows = list(packed)
+    return np.frombuffer(b"".join(rows), dtype=np.uint32).reshape(len(rows), -1)
 
 
 @lru_cache(maxsize=8)
