@@ -111,7 +111,7 @@ def measure_text(candidate: Candidate) -> dict[str, float]:
 
 
 def measure_reference(candidate: Candidate) -> dict[str, float] | None:
-    """Return the features of the shortest accepted Python program; None where there is none that parses.
+    """Return the features of the shortest accepted Python program that can be measured; None where there is none.
 
     The candidate's tags count as ideas of the reference.
 
@@ -121,8 +121,12 @@ def measure_reference(candidate: Candidate) -> dict[str, float] | None:
     programs = [s.code for s in candidate.solutions if s.known == "accepted" and s.language in ("python", "python3")]
     for code in sorted(programs, key=len):
         tree = _parse(code)
-        if tree is not None:
+        if tree is None:
+            continue
+        try:
             return _measure_program(code, tree, " ".join(candidate.tags).lower())
+        except RecursionError:
+            continue
     return None
 
 

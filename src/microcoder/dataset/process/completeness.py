@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -100,7 +101,7 @@ def _plain_formulae(text: str) -> str:
 
 def _number(text: str) -> float | None:
     text = re.sub(r"[ ,_](?=\d{3}\b)", "", text.strip(" .,")).replace(" ", "")
-    found = re.fullmatch(r"(-?\d{1,30}(?:\.\d+)?)(?:[*x](\d{1,30}))?(?:\^\(?(\d+)\)?)?", text)
+    found = re.fullmatch(r"(-?\d{1,30}(?:\.\d{1,30})?)(?:[*x](\d{1,30}))?(?:\^\(?(\d{1,2})\)?)?", text)
     if not found:
         return None
     factor, power = found[2], found[3]
@@ -110,10 +111,12 @@ def _number(text: str) -> float | None:
     base, exponent = float(found[1]), int(power or 1)
     if exponent > 30:
         return None
-    if factor:
-        return base * float(factor) ** exponent
-    # -10^9 is minus ten to the nine.
-    return (-1 if base < 0 else 1) * abs(base) ** exponent
+    try:
+        # -10^9 is minus ten to the nine.
+        number = base * float(factor) ** exponent if factor else (-1 if base < 0 else 1) * abs(base) ** exponent
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:

@@ -112,7 +112,8 @@ def _normalise_tests(candidate: Candidate, settings: ProcessSettings) -> Candida
         return reject(candidate, "process", "broken_tests", detail)
     if found.num_conflicting > settings.max_conflicting_tests and candidate.checker.type != "program":
         return reject(candidate, "process", "conflicting_tests", detail)
-    return candidate.change("process", "normalise_tests/1", detail, tests=found.tests, groups=found.groups)
+    flags = tuple(sorted({*candidate.flags, "tests_dropped"})) if found.num_broken else candidate.flags
+    return candidate.change("process", "normalise_tests/2", detail, tests=found.tests, groups=found.groups, flags=flags)
 
 
 def _find_signature(candidate: Candidate) -> Candidate:
