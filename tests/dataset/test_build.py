@@ -20,7 +20,7 @@ import pytest
 from microcoder.config import load_config
 from microcoder.dataset import read_problems
 from microcoder.dataset.build import BuildConfig
-from microcoder.dataset.build.session import plan_build
+from microcoder.dataset.build.session import plan_build, run_build
 from microcoder.dataset.formats import FORMATS
 from microcoder.errors import DataError
 from microcoder.runs import hold_lock
@@ -184,6 +184,25 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(built: tuple[Path, dic
         process.wait()
     build(recipe, "--output", str(other))
     assert contents(other) == contents(recipe.parent / "corpus")
+
+
+@pytest.mark.slow
+def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) -> None:
+    write_rows(tmp_path / "raw.jsonl", [row(1), row(2)])
+    write_rows(tmp_path / "bench.jsonl", [row(2)])
+    source = {"path": str(tmp_path / "set.tar"), "format": "apps", "inside": "set/raw.jsonl"}
+    with tarfile.open(source["path"], "w") as archive:
+        archive.add(tmp_path / "raw.jsonl", "set/raw.jsonl")
+        archive.add(tmp_path / "bench.jsonl", "set/bench.jsonl")
+    for output in ("one", "two"):
+        config = BuildConfig.model_validate({
+            "name": "x", "output": tmp_path / output, "sources": [source], "workers": 1,
+            "benchmarks": [{**source, "inside": "set/bench.jsonl", "name": "bench"}],
+            "difficulty": {"keep": "all"}, "verify": {"runs": 1},
+        })  # fmt: skip
+        run_build(config, plan_build(config))
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert len(read_problems(tmp_path / "one")) == 1
 
 
 def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:

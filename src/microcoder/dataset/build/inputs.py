@@ -77,8 +77,11 @@ def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, diges
     for number, settings in enumerate(sources):
         source = open_source(settings.path, settings.format, name=settings.prefix)
         for shard in list_shards(source, rows_per_shard):
-            content = digest(*(digests.find(path) for path in list_files(source, shard)))
-            place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": _dump(shard.parts)})
+            parts = _dump(shard.parts)
+            place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": parts})
+            # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
+            named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts])
+            content = digest(named, *(digests.find(path) for path in list_files(source, shard)))
             shards.append(InputShard(len(shards), number, place, content, shard.num_rows))
     return shards
 
@@ -92,7 +95,7 @@ def read_place(place: str) -> tuple[SourceSettings, Shard]:
 def digest_sources(sources: Sequence[SourceSettings], *, digests: FileDigests) -> str:
     """Return one digest of everything that some sources hold."""
     shards = list_inputs(sources, rows_per_shard=1 << 20, digests=digests)
-    return digest(*(part for shard in shards for part in (shard.place, shard.digest)))
+    return digest(*(shard.digest for shard in shards))
 
 
 def read_all(sources: Sequence[SourceSettings]) -> Iterator[tuple[Source, Shard]]:

@@ -43,7 +43,8 @@ class FilterStep(Config):
     """What the filter step needs."""
 
     filter: FilterSettings
-    benchmarks: tuple[SourceSettings, ...]
+    benchmarks: tuple[SourceSettings, ...] = Field(exclude=True)
+    """Where they lie; `benchmarks_digest` says what they hold."""
     benchmarks_digest: str
     answers: Path = Field(exclude=True)
 

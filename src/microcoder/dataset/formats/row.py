@@ -231,7 +231,7 @@ class Row:
             fields: the other fields of the candidate; limits that no machine here could give are moved to the
                 nearest that one can, with a note.
         """
-        found = {"licence": self.licence, **fields}
+        found: dict[str, Any] = {"licence": self.licence, **fields}
         noted = [*notes]
         for name, (least, most) in _LIMITS.items():
             value = found.get(name)
