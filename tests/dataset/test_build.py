@@ -237,6 +237,7 @@ def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
         (("-c", "RECIPE", "--sources", '[{path = "gone.jsonl", format = "apps"}]'), "gone.jsonl does not exist"),
         (("-c", "RECIPE", "--sources", '[{path = "build.toml", format = "aps"}]'), "'aps' is unknown"),
         (("-c", "RECIPE", "--difficulty.predictor", "model"), "difficulty.endpoint"),
+        (("-c", "RECIPE", "--output", "RECIPE"), "is a file; name a folder"),
     ],
 )
 def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -245,6 +246,18 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_what_cannot_be_read_is_named(recipe: Path) -> None:
+    config = load_config(BuildConfig, [recipe])
+    difficulty = {"keep": "all", "calibrate_by": "m", "responses": recipe.parent / "gone.jsonl"}
+    with pytest.raises(DataError, match=r"gone\.jsonl cannot be read \(No such file or directory\); check the path"):
+        plan_build(BuildConfig.model_validate({**config.model_dump(), "difficulty": difficulty}))
+    config.work_folder.mkdir(parents=True)
+    for content in ("{", "[]", '{"a": 1}'):
+        (config.work_folder / "inputs.json").write_text(content)
+        with pytest.raises(DataError, match=r"inputs\.json is damaged; delete it"):
+            plan_build(config)
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)

@@ -26,10 +26,20 @@ class FileDigests:
 
     def __init__(self, memory: Path) -> None:
         self._path = memory
-        self._known: dict[str, str] = json.loads(memory.read_text()) if memory.exists() else {}
+        self._known = _read_memory(memory) if memory.exists() else {}
 
     def find(self, path: Path) -> str:
-        """Return the digest of a file's content."""
+        """Return the digest of a file's content.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        try:
+            return self._find(path)
+        except OSError as error:
+            raise DataError(f"{path} cannot be read ({error.strerror}); check the path") from None
+
+    def _find(self, path: Path) -> str:
         stat = path.stat()
         key = f"{path.absolute()}:{stat.st_size}:{stat.st_mtime_ns}"
         if key not in self._known:
@@ -43,6 +53,16 @@ class FileDigests:
     def save(self) -> None:
         """Keep what is known for the next run."""
         write_json(self._path, self._known)
+
+
+def _read_memory(path: Path) -> dict[str, str]:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = None
+    if not isinstance(known, dict) or not all(isinstance(value, str) for value in known.values()):
+        raise DataError(f"{path} is damaged; delete it and type the same command again: files are only read once more")
+    return known
 
 
 def unpack_sources(
