@@ -272,6 +272,15 @@ def test_two_sources_of_one_name_are_refused(tmp_path: Path) -> None:
         BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source, source]})
 
 
+@pytest.mark.parametrize("name", [name for name, found in FORMATS.items() if found.is_benchmark])
+def test_a_benchmark_is_no_source(tmp_path: Path, name: str) -> None:
+    source = {"path": "a.jsonl", "format": name}
+    kept_out = {"name": "x", "output": tmp_path, "sources": [{**source, "format": "apps"}], "benchmarks": [source]}
+    assert BuildConfig.model_validate(kept_out).benchmarks
+    with pytest.raises(ValueError, match=r"put it under \[\[benchmarks\]\]"):
+        BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source]})
+
+
 @pytest.mark.parametrize(
     ("name", "link"), [("../outside.jsonl", False), ("set/../../outside.jsonl", False), ("set/outside.jsonl", True)]
 )

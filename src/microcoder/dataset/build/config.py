@@ -12,6 +12,7 @@ from microcoder.config import Config
 from microcoder.dataset.difficulty import CalibrationSettings, ScoringSettings, SelectionSettings
 from microcoder.dataset.endpoint import EndpointSettings
 from microcoder.dataset.filter import FilterSettings
+from microcoder.dataset.formats import FORMATS
 from microcoder.dataset.process import ProcessSettings
 from microcoder.dataset.verify import VerifySettings
 
@@ -72,6 +73,7 @@ class BuildConfig(Config):
     work: Path | None = None
     """Folder of what is kept between runs; `<output>/.work` where none is given. On Ray, all nodes must see it."""
     sources: tuple[SourceSettings, ...] = Field(min_length=1)
+    """What the corpus is made of; a benchmark's format is refused."""
     benchmarks: tuple[SourceSettings, ...] = ()
     """What must not be in the corpus."""
     rows_per_shard: int = Field(default=64, ge=1)
@@ -94,6 +96,16 @@ class BuildConfig(Config):
         twice = [name for name, count in counts.items() if count > 1]
         if twice:
             raise ValueError(f"{counts[twice[0]]} sources are called {twice[0]!r}; give each a `name` of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _trains_on_no_benchmark(self) -> BuildConfig:
+        for source in self.sources:
+            if source.format in FORMATS and FORMATS[source.format].is_benchmark:
+                raise ValueError(
+                    f"source {source.prefix!r} has the format {source.format!r}, a benchmark that is never trained on; "
+                    "put it under [[benchmarks]] instead of [[sources]]"
+                )
         return self
 
     @property
