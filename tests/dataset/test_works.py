@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from microcoder.dataset import Candidate, Rejection
-from microcoder.dataset.build.works import ProcessStep, open_process
+from microcoder.dataset.build.config import SourceSettings
+from microcoder.dataset.build.works import ProcessStep, open_process, read_benchmarks
+from microcoder.dataset.filter import FilterSettings
 from microcoder.dataset.process import ProcessSettings
+from microcoder.errors import DataError
 
 FINE = "Given two numbers, print the sum of both of them on one line."
 
@@ -21,3 +26,10 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
     assert isinstance(second, Rejection)
     assert (second.stage, second.reason, second.detail) == ("process", "row_fault", "RecursionError")
     assert second.candidate == rows[1]
+
+
+def test_a_benchmark_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "bench.jsonl").write_text('{"text": "Print 1."}\n{"text": "Print 2."}\n')
+    source = SourceSettings(path=str(tmp_path / "bench.jsonl"), format="mbpp", name="bench")
+    with pytest.raises(DataError, match=r"benchmark 'bench' .*: none of 2 rows is of the format 'mbpp'; the first: "):
+        read_benchmarks([source], FilterSettings())

@@ -14,7 +14,7 @@ from pydantic import Field
 from microcoder.config import Config
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.inputs import read_all, read_place
-from microcoder.dataset.candidates import Candidate, Stage
+from microcoder.dataset.candidates import Candidate, Rejection, Stage
 from microcoder.dataset.collect import collect_shard
 from microcoder.dataset.difficulty import ScoringSettings, predict_difficulty, score_difficulty
 from microcoder.dataset.endpoint import Endpoint, EndpointSettings
@@ -24,7 +24,7 @@ from microcoder.dataset.pipeline.steps import Work
 from microcoder.dataset.process import ProcessSettings, process
 from microcoder.dataset.rejections import reject_fault
 from microcoder.dataset.sources import Source, open_source
-from microcoder.errors import MicroCoderError
+from microcoder.errors import DataError, MicroCoderError
 
 
 class CollectSettings(Config):
@@ -106,10 +106,23 @@ def open_predict(settings: PredictStep) -> Iterator[Work]:
 
 
 def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings) -> ContaminationIndex:
-    """Index the problems of benchmarks, those that could not be judged too."""
-    rows = (row for source, shard in read_all(sources) for row in collect_shard(source, shard))
-    found = (row if isinstance(row, Candidate) else row.candidate for row in rows)
-    return build_index((one for one in found if one is not None), settings.contamination)
+    """Index the problems of benchmarks, those that could not be judged too.
+
+    Raises:
+        DataError: no row of a benchmark could be read, so nothing would be kept out.
+    """
+    problems: list[Candidate] = []
+    for benchmark in sources:
+        rows = [row for source, shard in read_all([benchmark]) for row in collect_shard(source, shard)]
+        found = [row if isinstance(row, Candidate) else row.candidate for row in rows]
+        problems += (readable := [one for one in found if one is not None])
+        if not readable:
+            first = next((f"; the first: {row.reason}, {row.detail}" for row in rows if isinstance(row, Rejection)), "")
+            raise DataError(
+                f"benchmark {benchmark.prefix!r} ({benchmark.path}): none of {len(rows)} rows is of the format "
+                f"{benchmark.format!r}{first}; check its path, inside and format (microcoder data formats)"
+            )
+    return build_index(problems, settings.contamination)
 
 
 def _map(
