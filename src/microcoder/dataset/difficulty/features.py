@@ -17,8 +17,11 @@ from types import MappingProxyType, ModuleType
 from microcoder.dataset.candidates import Candidate
 from microcoder.errors import ConfigError
 
-_POWER = re.compile(r"(\d+(?:\.\d+)?)?\s*(?:\*|\\cdot|\\times|x|\u00d7)?\s*\b10\s*(?:\^|\*\*|<sup>)\s*\{?\s*(\d{1,2})")
-_PLAIN = re.compile(r"(?:<|<=|≤|\\leq?|\\le|&lt;=?|up to|at most|exceed)\s*\$?\s*(\d[\d,_ ]{0,18})", re.IGNORECASE)
+_POWER = re.compile(
+    r"(?:(?<!\d)(\d+(?:\.\d+)?)\s*+(?:(?:\*|\\cdot|\\times|x|\u00d7)\s*+)?)?"
+    r"\b10\s*+(?:\^|\*\*|<sup>)\s*+\{?\s*+(\d{1,2})"
+)
+_PLAIN = re.compile(r"(?:<|<=|≤|\\leq?|\\le|&lt;=?|up to|at most|exceed)\s*+\$?\s*+(\d[\d,_ ]{0,18})", re.IGNORECASE)
 _LOST_POWER = re.compile(r"(?:10)(\d|1[0-8])")
 """LeetCode texts without their markup say 105 for ten to the fifth."""
 _TAG = re.compile(r"<[^>]{1,200}>")
@@ -83,7 +86,7 @@ def measure_text(candidate: Candidate) -> dict[str, float]:
     words = _WORD.findall(text)
     starter = candidate.starter_code or ""
     says = {
-        "text_modulo": r"modulo|\bmod\b|10\s*\^?\s*9?\s*\+\s*7|998244353",
+        "text_modulo": r"modulo|\bmod\b|10\s*+\^?\s*+9?\s*+\+\s*+7|998244353",
         "text_queries": r"\bquer(?:y|ies)\b",
         "text_optimum": r"\b(?:minimum|maximum|minimize|maximize|smallest|largest|shortest|longest|fewest)\b",
         "text_count_ways": r"number of (?:ways|distinct|different|pairs|sub|good|valid)",

@@ -15,10 +15,10 @@ from microcoder.dataset.release.tally import UNKNOWN, Tally
 from microcoder.runs import write_json, write_text
 
 _MAX_LINES = 25
-_LICENCES = frozenset(
-    "mit apache-2.0 bsd-2-clause bsd-3-clause isc unlicense cc0-1.0 cc-by-2.0 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 "
-    "cc-by-sa-4.0 odc-by pddl odbl gpl-2.0 gpl-3.0 lgpl-3.0 mpl-2.0".split()
-)
+_LICENCES = frozenset({
+    "mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "isc", "unlicense", "cc0-1.0", "cc-by-2.0", "cc-by-3.0",
+    "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "odc-by", "pddl", "odbl", "gpl-2.0", "gpl-3.0", "lgpl-3.0", "mpl-2.0",
+})  # fmt: skip
 """Names that the Hugging Face Hub knows."""
 _TEMPLATE = Path(__file__).with_name("card.md.j2")
 
