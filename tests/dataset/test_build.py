@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tarfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import pytest
 
 from microcoder.config import load_config
 from microcoder.dataset import read_problems
+from microcoder.dataset.archives import unpack
 from microcoder.dataset.build import BuildConfig
 from microcoder.dataset.build.session import plan_build, run_build
 from microcoder.dataset.formats import FORMATS
@@ -302,3 +305,17 @@ def test_an_archive_is_a_source_and_a_hostile_one_is_refused(tmp_path: Path, nam
     with pytest.raises(DataError, match="cannot be unpacked"):
         plan_build(config)
     assert not list(tmp_path.rglob("outside.jsonl"))
+
+
+def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
+    rows = b"x" * (1 << 20)
+    with tarfile.open(tmp_path / "set.tar", "w") as archive:
+        for number in range(8):
+            member = tarfile.TarInfo(f"set/{number}.jsonl")
+            member.size = len(rows)
+            archive.addfile(member, BytesIO(rows))
+    with ThreadPoolExecutor(6) as threads:
+        found = set(threads.map(lambda _: unpack(tmp_path / "set.tar", into=tmp_path / "u", digest="d"), range(6)))
+    (folder,) = found
+    assert [path.stat().st_size for path in sorted(folder.rglob("*.jsonl"))] == [len(rows)] * 8
+    assert list((tmp_path / "u").iterdir()) == [folder]
