@@ -34,4 +34,4 @@ def prose(text: str) -> str:
     """Return the statement without code, formulae and web addresses: what a reader would call language."""
     words = outside(text, lambda piece: piece, pattern=CODE_OR_MATH)
     kept = "".join(" " if matched else piece for piece, matched in parts(words, CODE_OR_MATH))
-    return re.sub(r"https?://\S+|!?\[[^\]\n]{0,500}\]\([^)\n]{0,4000}\)", " ", kept)
+    return re.sub(r"https?://\S+|!?\[[^\]\n]{0,500}\]\([^)\n]{0,2000}\)", " ", kept)
