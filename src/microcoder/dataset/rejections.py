@@ -35,6 +35,9 @@ REASONS: dict[str, str] = {
     "before_cutoff": "published before the model's cutoff",
     "contaminated": "it is a problem of a benchmark",
     "duplicate_of": "another record of the same problem is kept",
+    "no_difficulty": "problems are selected by difficulty and nothing says this one's",
+    "too_easy": "more easy problems than wanted (`paper`); the hardest of them stay",
+    "not_selected": "more problems in its band than wanted (`target`)",
     "row_fault": "our own code failed on it: a fault of ours, please report it",
 }
 """Reason code to its meaning; docs/dataset.md shows the same table."""
