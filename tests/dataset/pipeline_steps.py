@@ -11,6 +11,7 @@ from microcoder.config import Config
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.pipeline import BarrierStep, InputShard, MapStep, Row
 from microcoder.dataset.pipeline.steps import Barrier
+from microcoder.errors import DataError
 
 ROWS_PER_SHARD = 5
 
@@ -55,6 +56,18 @@ def open_thin(settings: Settings) -> Iterator[Any]:
                 yield Rejection(id=candidate.id, dataset="n", stage="filter", reason="divisible", candidate=candidate)
             else:
                 yield candidate.change("filter", "double", statement=candidate.statement * 2)
+
+    yield work
+
+
+def refusing_step() -> MapStep:
+    return MapStep("refuse", "filter", Settings(), f"{__name__}:open_refusing", (__name__,))
+
+
+@contextmanager
+def open_refusing(settings: Settings) -> Iterator[Any]:
+    def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
+        raise DataError(f"{candidates[0].id} is refused; type something else")
 
     yield work
 

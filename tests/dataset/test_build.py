@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tarfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,9 @@ import pytest
 
 from microcoder.config import load_config
 from microcoder.dataset import read_problems
+from microcoder.dataset.archives import unpack
 from microcoder.dataset.build import BuildConfig
-from microcoder.dataset.build.session import plan_build
+from microcoder.dataset.build.session import plan_build, run_build
 from microcoder.dataset.formats import FORMATS
 from microcoder.errors import DataError
 from microcoder.runs import hold_lock
@@ -189,6 +192,25 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
     assert contents(other) == contents(recipe.parent / "corpus")
 
 
+@pytest.mark.slow
+def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) -> None:
+    write_rows(tmp_path / "raw.jsonl", [row(1), row(2)])
+    write_rows(tmp_path / "bench.jsonl", [row(2)])
+    source = {"path": str(tmp_path / "set.tar"), "format": "apps", "inside": "set/raw.jsonl"}
+    with tarfile.open(source["path"], "w") as archive:
+        archive.add(tmp_path / "raw.jsonl", "set/raw.jsonl")
+        archive.add(tmp_path / "bench.jsonl", "set/bench.jsonl")
+    for output in ("one", "two"):
+        config = BuildConfig.model_validate({
+            "name": "x", "output": tmp_path / output, "sources": [source], "workers": 1,
+            "benchmarks": [{**source, "inside": "set/bench.jsonl", "name": "bench"}],
+            "difficulty": {"keep": "all"}, "verify": {"runs": 1},
+        })  # fmt: skip
+        run_build(config, plan_build(config))
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert len(read_problems(tmp_path / "one")) == 1
+
+
 def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
     folder = recipe.parent / "corpus" / ".work"
     folder.mkdir(parents=True)
@@ -222,6 +244,7 @@ def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
         (("-c", "RECIPE", "--sources", '[{path = "gone.jsonl", format = "apps"}]'), "gone.jsonl does not exist"),
         (("-c", "RECIPE", "--sources", '[{path = "build.toml", format = "aps"}]'), "'aps' is unknown"),
         (("-c", "RECIPE", "--difficulty.predictor", "model"), "difficulty.endpoint"),
+        (("-c", "RECIPE", "--output", "RECIPE"), "is a file; name a folder"),
     ],
 )
 def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -230,6 +253,18 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_what_cannot_be_read_is_named(recipe: Path) -> None:
+    config = load_config(BuildConfig, [recipe])
+    difficulty = {"keep": "all", "calibrate_by": "m", "responses": recipe.parent / "gone.jsonl"}
+    with pytest.raises(DataError, match=r"gone\.jsonl cannot be read \(No such file or directory\); check the path"):
+        plan_build(BuildConfig.model_validate({**config.model_dump(), "difficulty": difficulty}))
+    config.work_folder.mkdir(parents=True)
+    for content in ("{", "[]", '{"a": 1}'):
+        (config.work_folder / "inputs.json").write_text(content)
+        with pytest.raises(DataError, match=r"inputs\.json is damaged; delete it"):
+            plan_build(config)
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
@@ -242,6 +277,15 @@ def test_two_sources_of_one_name_are_refused(tmp_path: Path) -> None:
     source = {"path": "a.jsonl", "format": "apps"}
     with pytest.raises(ValueError, match="give each a `name`"):
         BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source, source]})
+
+
+@pytest.mark.parametrize("name", [name for name, found in FORMATS.items() if found.is_benchmark])
+def test_a_benchmark_is_no_source(tmp_path: Path, name: str) -> None:
+    source = {"path": "a.jsonl", "format": name}
+    kept_out = {"name": "x", "output": tmp_path, "sources": [{**source, "format": "apps"}], "benchmarks": [source]}
+    assert BuildConfig.model_validate(kept_out).benchmarks
+    with pytest.raises(ValueError, match=r"put it under \[\[benchmarks\]\]"):
+        BuildConfig.model_validate({"name": "x", "output": tmp_path, "sources": [source]})
 
 
 @pytest.mark.parametrize(
@@ -265,3 +309,17 @@ def test_an_archive_is_a_source_and_a_hostile_one_is_refused(tmp_path: Path, nam
     with pytest.raises(DataError, match="cannot be unpacked"):
         plan_build(config)
     assert not list(tmp_path.rglob("outside.jsonl"))
+
+
+def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
+    rows = b"x" * (1 << 20)
+    with tarfile.open(tmp_path / "set.tar", "w") as archive:
+        for number in range(8):
+            member = tarfile.TarInfo(f"set/{number}.jsonl")
+            member.size = len(rows)
+            archive.addfile(member, BytesIO(rows))
+    with ThreadPoolExecutor(6) as threads:
+        found = set(threads.map(lambda _: unpack(tmp_path / "set.tar", into=tmp_path / "u", digest="d"), range(6)))
+    (folder,) = found
+    assert [path.stat().st_size for path in sorted(folder.rglob("*.jsonl"))] == [len(rows)] * 8
+    assert list((tmp_path / "u").iterdir()) == [folder]

@@ -112,3 +112,18 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     parts[0][0].path.write_bytes(b"nonsense")
     with pytest.raises(DataError, match="is damaged"):
         read_part(parts[0][0].path)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_of_ours_comes_out_of_a_worker_as_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
+    with pytest.raises(DataError, match=r"^n/\d+ is refused; type something else$"):
+        run_steps(
+            steps.shards(3),
+            steps.collect_step(),
+            [steps.refusing_step()],
+            work=tmp_path,
+            runner=Runner(workers=workers),
+        )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from microcoder.dataset import Candidate, Rejection, Solution, read_problems
 from microcoder.dataset.pipeline import Part, write_part
@@ -18,7 +19,7 @@ from microcoder.dataset.release.card import write_card
 from microcoder.dataset.release.page import write_page
 from microcoder.dataset.release.tables import MARKER
 from microcoder.errors import DataError
-from microcoder.types import TestCase
+from microcoder.types import Checker, TestCase
 
 HOSTILE = "</script><script>document.title='HARM'</script><img src=x onerror=\"document.title='HARM'\">"
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -92,6 +93,27 @@ def test_exports_are_what_trainers_read(tmp_path: Path) -> None:
     assert read_problems(tmp_path / "out.jsonl") == problems
     with pytest.raises(DataError, match="use one of verl, trl, jsonl"):
         export(problems, tmp_path / "x", form="csv")
+
+
+def test_verl_leaves_out_what_needs_a_checker_and_says_how_many(tmp_path: Path) -> None:
+    checkers = [Checker(type="float", tolerance=1e-6), Checker(type="program", code="exit(0)"), Checker(type="exact")]
+    problems = [candidate(n, checker=checker).to_problem() for n, checker in enumerate(checkers)]
+    assert export(problems, tmp_path / "verl", form="verl") == 1
+    assert [line["extra_info"]["id"] for line in pq.read_table(tmp_path / "verl").to_pylist()] == ["set/2"]
+    assert export(problems, tmp_path / "trl", form="trl") == export(problems, tmp_path / "jsonl", form="jsonl") == 3
+
+
+@pytest.mark.parametrize(("name", "licences", "said"), [
+    ("my: corpus", ("MIT", "MIT"), "mit"), ('"#', ("MIT", "GPL-3.0"), "other"), ("- no", ("", ""), "unknown"),
+    ("yes", ("permission of the author",) * 2, "other"), ("a", ("MIT", ""), "other"),
+])  # fmt: skip
+def test_the_head_of_a_card_is_yaml_whatever_its_name(
+    tmp_path: Path, name: str, licences: tuple[str, str], said: str
+) -> None:
+    kept = [candidate(number, licence=licence) for number, licence in enumerate(licences)]
+    write_card(tmp_path, name=name, tally=write_tables(tmp_path, kept, []), passages=[], figures={}, config={})
+    head = yaml.safe_load((tmp_path / "README.md").read_text().split("---\n")[1])
+    assert (head["pretty_name"], head["license"]) == (name, said)
 
 
 def test_the_card_adds_up(tmp_path: Path) -> None:

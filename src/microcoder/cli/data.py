@@ -98,7 +98,8 @@ def export(
     corpus
         Folder that `microcoder data build` finished.
     form
-        `verl` (Parquet), `trl` (JSON lines) or `jsonl` (our own problem lines).
+        `verl` (Parquet; problems that need a checker are left out and counted), `trl` (JSON lines) or `jsonl` (our
+        own problem lines).
     output
         The file to write.
     """
@@ -107,8 +108,13 @@ def export(
     from microcoder.dataset.release import read_released
 
     problems = read_released(corpus)
-    write(problems, output, form=form)
-    print(f"{len(problems)} problems written to {output}")
+    num_written = write(problems, output, form=form)
+    print(f"{num_written} problems written to {output}")
+    if num_written < len(problems):
+        print(
+            f"{len(problems) - num_written} left out: {form} has no place for their checkers; jsonl and trl keep them",
+            file=sys.stderr,
+        )
 
 
 @app.command

@@ -8,6 +8,7 @@ import shutil
 import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
+from uuid import uuid4
 
 from microcoder.errors import DataError
 
@@ -34,8 +35,7 @@ def unpack(archive: Path, *, into: Path, digest: str) -> Path:
     folder = into / f"{archive.name.split('.', 1)[0]}-{place}"
     if folder.exists():
         return folder
-    partial = into / f".{folder.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    partial = into / f".{folder.name}.{uuid4().hex[:12]}.partial"
     partial.mkdir(parents=True)
     try:
         with tarfile.open(archive) as content:
@@ -44,7 +44,13 @@ def unpack(archive: Path, *, into: Path, digest: str) -> Path:
     except (tarfile.TarError, OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise DataError(f"archive {archive} cannot be unpacked ({type(error).__name__}: {error})") from None
-    partial.rename(folder)
+    try:
+        partial.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise
+        # Another build was faster; what it unpacked is the same.
+        shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 

@@ -1,8 +1,10 @@
-"""Why a row was turned away in the process and filter stages: one word a reason, the same everywhere."""
+"""Why a row was turned away after collect, verify's own reasons left out: one word a reason, the same everywhere."""
 
 from __future__ import annotations
 
 from microcoder.dataset.candidates import Candidate, Rejection, Stage
+
+_MAX_DETAIL = 300
 
 REASONS: dict[str, str] = {
     "no_statement": "nothing is asked, or the page said that there was nothing",
@@ -33,6 +35,10 @@ REASONS: dict[str, str] = {
     "before_cutoff": "published before the model's cutoff",
     "contaminated": "it is a problem of a benchmark",
     "duplicate_of": "another record of the same problem is kept",
+    "no_difficulty": "problems are selected by difficulty and nothing says this one's",
+    "too_easy": "more easy problems than wanted (`paper`); the hardest of them stay",
+    "not_selected": "more problems in its band than wanted (`target`)",
+    "row_fault": "our own code failed on it: a fault of ours, please report it",
 }
 """Reason code to its meaning; docs/dataset.md shows the same table."""
 
@@ -42,3 +48,11 @@ def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") ->
     if reason not in REASONS:
         raise KeyError(f"{reason!r} is no reason code; add it to REASONS")
     return candidate.reject(stage, reason, detail)
+
+
+def reject_fault(candidate: Candidate, stage: Stage, error: Exception) -> Rejection:
+    """Return the rejection of a candidate that our own code failed on: one row in a million must not end a run."""
+    # Where recursion or memory ended differs from run to run; the rows must not.
+    said = "" if isinstance(error, RecursionError | MemoryError) else f": {error}"
+    text = f"{type(error).__name__}{said}".encode("utf-8", "replace").decode("utf-8")
+    return reject(candidate, stage, "row_fault", " ".join(text.split())[:_MAX_DETAIL])

@@ -113,3 +113,19 @@ def test_a_checker_in_python_takes_any_right_answer_and_no_other(golden: Path, n
     right = [verdict.outcome is Outcome.ACCEPTED for verdict in verdicts]
     assert right == [True, True, False, False, False]
     assert Outcome.SANDBOX_FAULT not in {verdict.outcome for verdict in verdicts}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "mebibytes", "given"), [(1, 16, (1.0, 32)), (900, 1 << 18, (600.0, 65536)), (2, 256, (2.0, 256))]
+)
+def test_limits_that_cannot_be_given_move_to_the_nearest_with_a_note(
+    golden: Path, seconds: int, mebibytes: int, given: tuple[float, int]
+) -> None:
+    row = rows_of(golden, "codecontests")[0]
+    row |= {"time_limit": {"seconds": seconds, "nanos": 0}, "memory_limit_bytes": mebibytes << 20}
+    found = FORMATS["codecontests"].read_row(row, "codecontests.jsonl:1")
+    problem = found.to_problem()
+    assert (problem.time_limit_seconds, problem.memory_limit_mib) == given
+    noted = {line.field for line in found.lineage if line.detail.startswith("the source says")}
+    assert noted == {name for name, moved in (("memory_limit_mib", mebibytes != given[1]),
+                                              ("time_limit_seconds", seconds != given[0])) if moved}  # fmt: skip

@@ -102,3 +102,9 @@ def test_later_problems_of_the_platform_are_ranked_as_it_does() -> None:
         levels.setdefault(row["difficulty"], []).append(predicted or 0.0)
     means = {level: sum(values) / len(values) for level, values in levels.items()}
     assert means["Easy"] + 0.5 < means["Medium"] < means["Hard"] - 0.5
+
+
+def test_a_reference_too_deep_to_measure_leaves_the_text_to_decide() -> None:
+    deep = "if x == 0:\n    pass\n" + "".join(f"elif x == {n}:\n    pass\n" for n in range(490))
+    predicted = predict_difficulty(make("Print the sum.", deep)).difficulty
+    assert predicted.predictor.endswith(" text")

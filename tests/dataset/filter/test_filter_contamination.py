@@ -51,6 +51,12 @@ def test_without_a_benchmark_everything_is_clean() -> None:
     assert evidence(BENCHMARK, build_index([])) == []
 
 
+def test_a_page_of_a_benchmark_is_found_in_its_clean_copy() -> None:
+    marked = " ".join(f"<strong>{word}</strong>" if number % 3 else word for number, word in enumerate(OTHER.split()))
+    page = Candidate(id="bench/flowers", dataset="bench", statement_found=f"<p>{marked}</p>")
+    assert evidence(row(), build_index([page])) == ["words"]
+
+
 def test_the_address_is_enough_in_every_country() -> None:
     assert evidence(row(url="https://leetcode.cn/problems/bread-for-the-road/description/")) == ["source"]
 

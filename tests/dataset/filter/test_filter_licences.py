@@ -29,6 +29,11 @@ def row(licence: str) -> Candidate:
         ("public domain", "CC0-1.0"), ("odc-by", "ODC-BY"), ("GPL-3.0", "GPL"), ("AGPL-3.0", "GPL"),
         ("LGPL-2.1", "LGPL"),
         ("BSD 3-Clause", "BSD-3-Clause"), ("bsd-2-clause", "BSD-2-Clause"), ("", ""), ("  ", ""),
+        ("CC-BY-4.0-NC", "CC-BY-NC"), ("CC BY 4.0, non-commercial use only", "CC-BY-NC"),
+        ("creative commons - attribution - non commercial", "CC-BY-NC"), ("CC BY\u2011NC 4.0", "CC-BY-NC"),
+        ("CC BY 4.0; commercial use is not allowed", "CC-BY-NC"), ("CC BY 4.0 (no derivatives)", "CC-BY-ND"),
+        ("MIT (non-commercial)", "MIT (non-commercial)"), ("Apache-2.0, research only", "Apache-2.0, research only"),
+        ("public domain, not for commercial use", "public domain, not for commercial use"),
         ("educational use only", "educational use only"), ("permission of the author", "permission of the author"),
     ],
 )  # fmt: skip

@@ -81,3 +81,8 @@ def test_chains_give_each_name_their_ends(text: str, bounds: dict[str, tuple[flo
 def test_real_statements_state_bounds() -> None:
     for problems, least in ((livecodebench(), 0.9), (kodsport(), 0.6)):
         assert sum(bool(parse_bounds(one.statement)) for one in problems) >= least * len(problems)
+
+
+@pytest.mark.parametrize("bound", ["1 <= n <= 1000000000000^30", f"1 <= n <= 10^{'9' * 5000}"])
+def test_a_bound_beyond_every_number_is_ignored(bound: str) -> None:
+    assert [one.name for one in parse_bounds(f"{bound}\n1 <= k <= 10^5\n")] == ["k"]

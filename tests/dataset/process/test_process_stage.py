@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from real_texts import ALL
 
 from microcoder.dataset.candidates import Candidate, Rejection, Solution
@@ -34,7 +35,7 @@ def test_a_raw_page_becomes_a_statement_in_the_one_layout() -> None:
     assert (done.title, done.natural_language, done.flags) == ("A & B", "en", ())
     assert [test.input for test in done.tests] == ["1 2\n", "5 5\n"]
     assert {line.step for line in done.lineage} == {
-        "clean/1", "arrange_sections/1", "normalise_tests/1", "identify_language/1"
+        "clean/1", "arrange_sections/1", "normalise_tests/2", "identify_language/1"
     }  # fmt: skip
     assert process(done) == done
 
@@ -77,3 +78,21 @@ def test_real_english_problems_pass_and_chinese_ones_are_kept_apart() -> None:
         done = process(problem)
         assert isinstance(done, Rejection)
         assert done.reason == "not_english"
+
+
+@pytest.mark.parametrize("default", ["+".join("1" * 1500), "-" * 20_000 + "1"])
+def test_a_signature_too_deep_to_read_is_none(default: str) -> None:
+    given = Candidate(id="a/1", dataset="a", statement_found="Return the sum.", fn_name="f",
+                      solutions=(Solution(code=f"def f(a={default}):\n    return a\n"),))  # fmt: skip
+    found = process(given)
+    assert isinstance(found, Rejection)
+    assert found.reason in ("no_signature", "not_english")
+
+
+def test_a_dropped_test_is_flagged() -> None:
+    tests = (TestCase(input="[1]", output="1"), TestCase(input="[1", output="1"))
+    given = Candidate(id="a/1", dataset="a", statement_found="Return the sum of the numbers in the list that is given.",
+                      fn_name="f", starter_code="def f(a):\n", tests=tests)  # fmt: skip
+    found = process(given)
+    assert isinstance(found, Candidate)
+    assert "tests_dropped" in found.flags

@@ -44,3 +44,11 @@ def test_values_survive(values: list[object]) -> None:
     given_text = "\n".join(json.dumps(value) for value in values)
     (test,) = normalise_tests(pairs((given_text, "null")), (), is_function=True).tests
     assert [json.loads(line) for line in test.input.split("\n")] == values
+
+
+def test_half_a_surrogate_pair_stays_escaped_and_a_long_integer_stays() -> None:
+    digits = "7" * 5000
+    found = normalise_tests(pairs(('"\\ud83d é"', "1"), (digits, "2")), (), is_function=True)
+    assert [test.input for test in found.tests] == ['"\\ud83d \\u00e9"', digits]
+    assert found.num_broken == 0
+    assert all(test.model_dump_json() for test in found.tests)

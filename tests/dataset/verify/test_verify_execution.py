@@ -9,6 +9,7 @@ from verify_candidates import make_candidate
 
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.verify import ChoiceSettings, Evidence, VerdictStore, VerifySettings, gather, verify
+from microcoder.dataset.verify.plans import plan
 from microcoder.evaluator import Judge
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)\n"
@@ -44,6 +45,13 @@ def test_a_limit_of_the_source_is_kept_where_references_fit(judge: Judge) -> Non
     kept = verify_one(judge, time_limit_seconds=7.5, memory_limit_mib=256)
     assert isinstance(kept, Candidate)
     assert (kept.time_limit_seconds, kept.memory_limit_mib) == (7.5, 256)
+
+
+def test_a_limit_that_no_problem_can_have_is_a_rejection() -> None:
+    found = plan(make_candidate(memory_limit_mib=16), FAST)
+    assert isinstance(found, Rejection)
+    assert found.reason == "not_judgeable"
+    assert "memory_limit_mib" in found.detail
 
 
 SAME = [{"input": f"{n}\n", "output": "1\n"} for n in range(3)]

@@ -18,6 +18,7 @@ from microcoder.dataset.difficulty import (
 from microcoder.dataset.filter import DuplicateSettings, Fingerprint, Group, describe, find_duplicates, merge
 from microcoder.dataset.pipeline.steps import Barrier, Row
 from microcoder.dataset.rejections import reject
+from microcoder.dataset.verify.store import evaluator_version
 from microcoder.errors import DataError
 
 
@@ -86,9 +87,16 @@ class SelectionBarrier(Barrier):
                     f"difficulty.calibrate_by = {settings.calibrate_by!r}, but {len(samples)} problems have a pass "
                     "rate of it; leave it out, or give its attempts with difficulty.responses"
                 )
-            self._calibration = fit_calibration(samples, MeasuredOn(model=settings.calibrate_by), settings.calibration)
+            measured_on = MeasuredOn(
+                model=settings.calibrate_by,
+                checkpoint=settings.checkpoint,
+                max_tokens=settings.max_tokens,
+                # Published rates were judged elsewhere.
+                evaluator=evaluator_version() if settings.responses else "",
+            )
+            self._calibration = fit_calibration(samples, measured_on, settings.calibration)
             rows = [calibrate(row, self._calibration) for row in rows]
-        if settings.keep == "selected":
+        if settings.selects:
             found = select(rows, settings.selection)
             self._rejected = {row.id: row for row in found if isinstance(row, Rejection)}
 

@@ -12,6 +12,7 @@ from microcoder.config import Config
 from microcoder.dataset.difficulty import CalibrationSettings, ScoringSettings, SelectionSettings
 from microcoder.dataset.endpoint import EndpointSettings
 from microcoder.dataset.filter import FilterSettings
+from microcoder.dataset.formats import FORMATS
 from microcoder.dataset.process import ProcessSettings
 from microcoder.dataset.verify import VerifySettings
 
@@ -43,13 +44,25 @@ class DifficultySettings(Config):
     scoring: ScoringSettings = ScoringSettings()
     calibrate_by: str = ""
     """Model whose pass rates calibrate, as its name stands in the candidates' `pass_rates`; empty: no calibration."""
+    checkpoint: str = ""
+    """Checkpoint of that model, as the records are to name it; empty: unknown."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Budget of that model's answers, as the records are to name it; None: unknown."""
     responses: Path | None = None
     """JSON lines of a model's attempts (`{"id", "responses": [...]}`); they are judged, and their pass rates count as
     those of `calibrate_by`."""
     calibration: CalibrationSettings = CalibrationSettings()
-    keep: Literal["selected", "all"] = "selected"
-    """Whether problems are dropped by their difficulty."""
+    keep: Literal["by_predictor", "selected", "all"] = "by_predictor"
+    """Whether problems are dropped by their difficulty. `by_predictor`: as published where a model predicts; nothing is
+    dropped by the offline predictor, unless `selection` says what is wanted."""
     selection: SelectionSettings = SelectionSettings()
+
+    @property
+    def selects(self) -> bool:
+        """Whether problems are dropped by their difficulty."""
+        if self.keep == "by_predictor":
+            return self.predictor == "model" or self.selection != SelectionSettings()
+        return self.keep == "selected"
 
     @model_validator(mode="after")
     def _has_what_it_asks_for(self) -> DifficultySettings:
@@ -57,8 +70,16 @@ class DifficultySettings(Config):
             raise ValueError('predictor = "model" needs difficulty.endpoint.model and difficulty.endpoint.url')
         if self.responses is not None and not self.calibrate_by:
             raise ValueError("responses are of a model; name it with calibrate_by")
-        if self.keep == "selected" and self.selection.by == "pass_rate" and not self.calibrate_by:
+        if not self.calibrate_by and (self.checkpoint or self.max_tokens):
+            raise ValueError("checkpoint and max_tokens are of a model; name it with calibrate_by")
+        if self.selects and self.selection.by == "pass_rate" and not self.calibrate_by:
             raise ValueError('selection.by = "pass_rate" needs pass rates; name a model with calibrate_by')
+        if self.selects and self.predictor == "offline" and self.selection.has_the_papers_boundaries:
+            raise ValueError(
+                f"selection.boundaries = {list(self.selection.boundaries)} are the paper's, for difficulties that a "
+                'model scored, and the offline predictor has another scale; set difficulty.keep = "all", '
+                'difficulty.predictor = "model", or boundaries of your own'
+            )
         return self
 
 
@@ -72,6 +93,7 @@ class BuildConfig(Config):
     work: Path | None = None
     """Folder of what is kept between runs; `<output>/.work` where none is given. On Ray, all nodes must see it."""
     sources: tuple[SourceSettings, ...] = Field(min_length=1)
+    """What the corpus is made of; a benchmark's format is refused."""
     benchmarks: tuple[SourceSettings, ...] = ()
     """What must not be in the corpus."""
     rows_per_shard: int = Field(default=64, ge=1)
@@ -94,6 +116,16 @@ class BuildConfig(Config):
         twice = [name for name, count in counts.items() if count > 1]
         if twice:
             raise ValueError(f"{counts[twice[0]]} sources are called {twice[0]!r}; give each a `name` of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _trains_on_no_benchmark(self) -> BuildConfig:
+        for source in self.sources:
+            if source.format in FORMATS and FORMATS[source.format].is_benchmark:
+                raise ValueError(
+                    f"source {source.prefix!r} has the format {source.format!r}, a benchmark that is never trained on; "
+                    "put it under [[benchmarks]] instead of [[sources]]"
+                )
         return self
 
     @property

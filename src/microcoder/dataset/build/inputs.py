@@ -26,10 +26,20 @@ class FileDigests:
 
     def __init__(self, memory: Path) -> None:
         self._path = memory
-        self._known: dict[str, str] = json.loads(memory.read_text()) if memory.exists() else {}
+        self._known = _read_memory(memory) if memory.exists() else {}
 
     def find(self, path: Path) -> str:
-        """Return the digest of a file's content."""
+        """Return the digest of a file's content.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        try:
+            return self._find(path)
+        except OSError as error:
+            raise DataError(f"{path} cannot be read ({error.strerror}); check the path") from None
+
+    def _find(self, path: Path) -> str:
         stat = path.stat()
         key = f"{path.absolute()}:{stat.st_size}:{stat.st_mtime_ns}"
         if key not in self._known:
@@ -43,6 +53,16 @@ class FileDigests:
     def save(self) -> None:
         """Keep what is known for the next run."""
         write_json(self._path, self._known)
+
+
+def _read_memory(path: Path) -> dict[str, str]:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = None
+    if not isinstance(known, dict) or not all(isinstance(value, str) for value in known.values()):
+        raise DataError(f"{path} is damaged; delete it and type the same command again: files are only read once more")
+    return known
 
 
 def unpack_sources(
@@ -77,8 +97,11 @@ def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, diges
     for number, settings in enumerate(sources):
         source = open_source(settings.path, settings.format, name=settings.prefix)
         for shard in list_shards(source, rows_per_shard):
-            content = digest(*(digests.find(path) for path in list_files(source, shard)))
-            place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": _dump(shard.parts)})
+            parts = _dump(shard.parts)
+            place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": parts})
+            # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
+            named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts])
+            content = digest(named, *(digests.find(path) for path in list_files(source, shard)))
             shards.append(InputShard(len(shards), number, place, content, shard.num_rows))
     return shards
 
@@ -92,7 +115,7 @@ def read_place(place: str) -> tuple[SourceSettings, Shard]:
 def digest_sources(sources: Sequence[SourceSettings], *, digests: FileDigests) -> str:
     """Return one digest of everything that some sources hold."""
     shards = list_inputs(sources, rows_per_shard=1 << 20, digests=digests)
-    return digest(*(part for shard in shards for part in (shard.place, shard.digest)))
+    return digest(*(shard.digest for shard in shards))
 
 
 def read_all(sources: Sequence[SourceSettings]) -> Iterator[tuple[Source, Shard]]:

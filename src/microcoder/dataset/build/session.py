@@ -63,8 +63,15 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> Plan:
         last: the stage to end with.
 
     Raises:
-        DataError: a source or benchmark cannot be found or read.
+        DataError: a source or benchmark cannot be found or read, or the output is a file.
     """
+    for name, folder in (("output", config.output), ("work", config.work_folder)):
+        # Also what lies on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
+        in_the_way = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
+        if in_the_way:
+            raise DataError(
+                f"{name} = {str(folder)!r}, but {in_the_way} is a file; name a folder, new or of this build"
+            )
     digests = FileDigests(config.work_folder / "inputs.json")
     unpacked = config.work_folder / "unpacked"
     sources = unpack_sources(config.sources, into=unpacked, digests=digests)

@@ -14,7 +14,7 @@ from pydantic import Field
 from microcoder.config import Config
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.inputs import read_all, read_place
-from microcoder.dataset.candidates import Candidate
+from microcoder.dataset.candidates import Candidate, Rejection, Stage
 from microcoder.dataset.collect import collect_shard
 from microcoder.dataset.difficulty import ScoringSettings, predict_difficulty, score_difficulty
 from microcoder.dataset.endpoint import Endpoint, EndpointSettings
@@ -22,7 +22,9 @@ from microcoder.dataset.filter import ContaminationIndex, FilterSettings, build_
 from microcoder.dataset.pipeline import Row
 from microcoder.dataset.pipeline.steps import Work
 from microcoder.dataset.process import ProcessSettings, process
+from microcoder.dataset.rejections import reject_fault
 from microcoder.dataset.sources import Source, open_source
+from microcoder.errors import DataError, MicroCoderError
 
 
 class CollectSettings(Config):
@@ -41,7 +43,8 @@ class FilterStep(Config):
     """What the filter step needs."""
 
     filter: FilterSettings
-    benchmarks: tuple[SourceSettings, ...]
+    benchmarks: tuple[SourceSettings, ...] = Field(exclude=True)
+    """Where they lie; `benchmarks_digest` says what they hold."""
     benchmarks_digest: str
     answers: Path = Field(exclude=True)
 
@@ -74,7 +77,9 @@ def open_process(settings: ProcessStep) -> Iterator[Work]:
     """Clean, lay out, identify, translate."""
     with ExitStack() as opened:
         endpoint = _open_endpoint(settings.process.translation.endpoint, settings.answers, opened)
-        yield lambda candidates: _map(lambda one: process(one, settings.process, endpoint), candidates, endpoint)
+        yield lambda candidates: _map(
+            "process", lambda one: process(one, settings.process, endpoint), candidates, endpoint
+        )
 
 
 @contextmanager
@@ -84,7 +89,7 @@ def open_filter(settings: FilterStep) -> Iterator[Work]:
         endpoint = _open_endpoint(settings.filter.judge, settings.answers, opened)
         index = read_benchmarks(settings.benchmarks, settings.filter) if settings.benchmarks else None
         yield lambda candidates: _map(
-            lambda one: filter_row(one, settings.filter, index, endpoint), candidates, endpoint
+            "filter", lambda one: filter_row(one, settings.filter, index, endpoint), candidates, endpoint
         )
 
 
@@ -93,27 +98,49 @@ def open_predict(settings: PredictStep) -> Iterator[Work]:
     """Say how hard each problem is."""
     with ExitStack() as opened:
         endpoint = _open_endpoint(settings.endpoint, settings.answers, opened)
-        if endpoint is None:
-            yield lambda candidates: [predict_difficulty(candidate) for candidate in candidates]
-            return
-        yield lambda candidates: _map(
-            lambda one: score_difficulty(one, endpoint, settings.scoring), candidates, endpoint
-        )
+
+        def predict(one: Candidate) -> Candidate:
+            return predict_difficulty(one) if endpoint is None else score_difficulty(one, endpoint, settings.scoring)
+
+        yield lambda candidates: _map("filter", predict, candidates, endpoint)
 
 
 def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings) -> ContaminationIndex:
-    """Index the problems of benchmarks, those that could not be judged too."""
-    rows = (row for source, shard in read_all(sources) for row in collect_shard(source, shard))
-    found = (row if isinstance(row, Candidate) else row.candidate for row in rows)
-    return build_index((one for one in found if one is not None), settings.contamination)
+    """Index the problems of benchmarks, those that could not be judged too.
+
+    Raises:
+        DataError: no row of a benchmark could be read, so nothing would be kept out.
+    """
+    problems: list[Candidate] = []
+    for benchmark in sources:
+        rows = [row for source, shard in read_all([benchmark]) for row in collect_shard(source, shard)]
+        found = [row if isinstance(row, Candidate) else row.candidate for row in rows]
+        problems += (readable := [one for one in found if one is not None])
+        if not readable:
+            first = next((f"; the first: {row.reason}, {row.detail}" for row in rows if isinstance(row, Rejection)), "")
+            raise DataError(
+                f"benchmark {benchmark.prefix!r} ({benchmark.path}): none of {len(rows)} rows is of the format "
+                f"{benchmark.format!r}{first}; check its path, inside and format (microcoder data formats)"
+            )
+    return build_index(problems, settings.contamination)
 
 
-def _map(work: Callable[[Candidate], Row], candidates: Sequence[Candidate], endpoint: Endpoint | None) -> list[Row]:
+def _map(
+    stage: Stage, work: Callable[[Candidate], Row], candidates: Sequence[Candidate], endpoint: Endpoint | None
+) -> list[Row]:
     """Take candidates one after the other; many at the same time where a model is waited for."""
-    if endpoint is None:
-        return [work(candidate) for candidate in candidates]
-    with ThreadPoolExecutor(endpoint.settings.concurrency) as threads:
-        return list(threads.map(work, candidates))
+
+    def take(candidate: Candidate) -> Row:
+        try:
+            return work(candidate)
+        except MicroCoderError:
+            raise
+        except Exception as error:  # one row in a million must not end a run
+            return reject_fault(candidate, stage, error)
+
+    # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
+    with ThreadPoolExecutor(endpoint.settings.concurrency if endpoint else 1) as threads:
+        return list(threads.map(take, candidates))
 
 
 def _open_endpoint(settings: EndpointSettings | None, answers: Path, opened: ExitStack) -> Endpoint | None:

@@ -17,8 +17,11 @@ from types import MappingProxyType, ModuleType
 from microcoder.dataset.candidates import Candidate
 from microcoder.errors import ConfigError
 
-_POWER = re.compile(r"(\d+(?:\.\d+)?)?\s*(?:\*|\\cdot|\\times|x|\u00d7)?\s*\b10\s*(?:\^|\*\*|<sup>)\s*\{?\s*(\d{1,2})")
-_PLAIN = re.compile(r"(?:<|<=|≤|\\leq?|\\le|&lt;=?|up to|at most|exceed)\s*\$?\s*(\d[\d,_ ]{0,18})", re.IGNORECASE)
+_POWER = re.compile(
+    r"(?:(?<!\d)(\d+(?:\.\d+)?)\s*+(?:(?:\*|\\cdot|\\times|x|\u00d7)\s*+)?)?"
+    r"\b10\s*+(?:\^|\*\*|<sup>)\s*+\{?\s*+(\d{1,2})"
+)
+_PLAIN = re.compile(r"(?:<|<=|≤|\\leq?|\\le|&lt;=?|up to|at most|exceed)\s*+\$?\s*+(\d[\d,_ ]{0,18})", re.IGNORECASE)
 _LOST_POWER = re.compile(r"(?:10)(\d|1[0-8])")
 """LeetCode texts without their markup say 105 for ten to the fifth."""
 _TAG = re.compile(r"<[^>]{1,200}>")
@@ -83,7 +86,7 @@ def measure_text(candidate: Candidate) -> dict[str, float]:
     words = _WORD.findall(text)
     starter = candidate.starter_code or ""
     says = {
-        "text_modulo": r"modulo|\bmod\b|10\s*\^?\s*9?\s*\+\s*7|998244353",
+        "text_modulo": r"modulo|\bmod\b|10\s*+\^?\s*+9?\s*+\+\s*+7|998244353",
         "text_queries": r"\bquer(?:y|ies)\b",
         "text_optimum": r"\b(?:minimum|maximum|minimize|maximize|smallest|largest|shortest|longest|fewest)\b",
         "text_count_ways": r"number of (?:ways|distinct|different|pairs|sub|good|valid)",
@@ -111,7 +114,7 @@ def measure_text(candidate: Candidate) -> dict[str, float]:
 
 
 def measure_reference(candidate: Candidate) -> dict[str, float] | None:
-    """Return the features of the shortest accepted Python program; None where there is none that parses.
+    """Return the features of the shortest accepted Python program that can be measured; None where there is none.
 
     The candidate's tags count as ideas of the reference.
 
@@ -121,8 +124,12 @@ def measure_reference(candidate: Candidate) -> dict[str, float] | None:
     programs = [s.code for s in candidate.solutions if s.known == "accepted" and s.language in ("python", "python3")]
     for code in sorted(programs, key=len):
         tree = _parse(code)
-        if tree is not None:
+        if tree is None:
+            continue
+        try:
             return _measure_program(code, tree, " ".join(candidate.tags).lower())
+        except RecursionError:
+            continue
     return None
 
 

@@ -16,6 +16,8 @@ from pydantic import Field, model_validator
 from microcoder.config import Config
 from microcoder.dataset.candidates import Candidate, Rejection
 
+PAPER_BOUNDARIES = (2.5, 2.75)
+
 
 class SelectionSettings(Config):
     """What is wanted."""
@@ -24,7 +26,7 @@ class SelectionSettings(Config):
     """`paper`: easy problems are dropped, the easiest first, until they have `easy_share`; `target`: `shares`."""
     by: Literal["predicted", "pass_rate"] = "predicted"
     """What is banded: the predicted difficulty, or the calibrated share of wrong answers, 0 to 1."""
-    boundaries: tuple[float, ...] = (2.5, 2.75)
+    boundaries: tuple[float, ...] = PAPER_BOUNDARIES
     """Rising; a value on a boundary belongs above it. The paper's are 2.5 and 2.75 on its own scale."""
     easy_share: float = Field(default=0.2, ge=0, lt=1)
     """`paper`: share of the first band at most. The paper's number."""
@@ -33,10 +35,17 @@ class SelectionSettings(Config):
     seed: int = 0
     """`target`: which problems of a band are taken; neither order nor number of files change it."""
 
+    @property
+    def has_the_papers_boundaries(self) -> bool:
+        """Whether predicted difficulties are banded as published."""
+        return self.by == "predicted" and self.boundaries == PAPER_BOUNDARIES
+
     @model_validator(mode="after")
     def _bands_fit(self) -> SelectionSettings:
         if list(self.boundaries) != sorted(set(self.boundaries)) or not self.boundaries:
             raise ValueError(f"boundaries = {self.boundaries}; give at least one, in rising order")
+        if self.by == "pass_rate" and not 0 < self.boundaries[0] <= self.boundaries[-1] < 1:
+            raise ValueError(f"boundaries = {self.boundaries} of shares of wrong answers; give numbers between 0 and 1")
         if len(self.shares) != len(self.boundaries) + 1:
             raise ValueError(f"{len(self.shares)} shares for {len(self.boundaries) + 1} bands; give one share per band")
         if min(self.shares) < 0 or not math.isclose(sum(self.shares), 1.0, abs_tol=1e-6):

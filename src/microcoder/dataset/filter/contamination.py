@@ -6,7 +6,7 @@ The index is built once from the benchmark's problems; a check reads the index o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +26,10 @@ from microcoder.dataset.filter.fingerprints import (
     title_key,
     words,
 )
+from microcoder.dataset.process.cleaning import clean
+from microcoder.dataset.process.html import looks_like_html
+from microcoder.dataset.process.sections import normalise
+from microcoder.dataset.process.tex import looks_like_tex
 
 Evidence = Literal["source", "title", "words", "literals", "examples", "signature"]
 
@@ -104,9 +108,9 @@ class ContaminationIndex:
 
 
 def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings | None = None) -> ContaminationIndex:
-    """Index the problems of one benchmark or several; they are read as candidates are."""
+    """Index the problems of one benchmark or several, each as found and, where it is a page or TeX, as cleaned too."""
     settings = settings or ContaminationSettings()
-    problems = sorted(benchmark, key=lambda problem: problem.id)
+    problems = sorted((text for problem in benchmark for text in _texts_of(problem)), key=lambda problem: problem.id)
     by_title: dict[str, list[int]] = {}
     by_signature: dict[str, list[int]] = {}
     by_example: dict[int, list[int]] = {}
@@ -128,6 +132,17 @@ def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings 
         words=_Grams.build([gram_hashes(words(text), settings.word_gram_length) for text in texts]),
         literals=_Grams.build([literal_hashes(literals(text), settings.literal_gram_length) for text in texts]),
     )
+
+
+def _texts_of(problem: Candidate) -> Iterator[Candidate]:
+    yield problem
+    text = _text(problem)
+    # Cleaning costs more than all the rest; Markdown stays as it is.
+    if looks_like_html(text) or looks_like_tex(text):
+        try:
+            yield problem.model_copy(update={"statement": normalise(clean(text).text)})
+        except RecursionError:
+            return
 
 
 def _text(candidate: Candidate) -> str:

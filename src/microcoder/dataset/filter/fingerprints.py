@@ -37,7 +37,7 @@ _HAN = re.compile(r"([぀-ヿ一-鿿가-힯])")
 _LITERAL = re.compile(r"\"[^\"\n]{1,40}\"|'[^'\n]{1,40}'|-?\d+(?:\.\d+)?")
 _NAME = re.compile(r"\b[^\W\d]\w*\s*=(?!=)\s*")
 _VALUE = re.compile(r"[^\s,;\[\]{}()\"'`]+")
-_SIGNATURE = re.compile(r"def\s+(\w+)\s*\(\s*(?:self\s*,?\s*)?([^)]*)\)")
+_SIGNATURE = re.compile(r"def\s+(\w+)\s*\(\s*(?:self\s*,?\s*)?([^)]{0,2000})\)")
 _PLAIN_NUMBER = re.compile(r"-?\d{1,15}")
 _MAX_EXAMPLE_CHARS = 2000
 

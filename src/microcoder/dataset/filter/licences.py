@@ -24,6 +24,16 @@ PERMISSIVE = (
 )
 SHARE_ALIKE = ("CC-BY-SA", "ODbL", "GPL", "LGPL", "MPL-2.0")
 
+_NO_COMMERCE = (
+    r"\bnc\b|bync|\bno[nt]?\b[^.;]{0,20}commerc|noncommerc|commercial use (?:is |are )?(?:not|prohibit|forbid)"
+)
+_NO_CHANGE = r"\bnd\b|bynd|\bno[nt]?\b[ -]*deriv|noderiv"
+_CC_PARTS = (("NC", _NO_COMMERCE), ("SA", r"\bsa\b|bysa|share[ -]*alike"), ("ND", _NO_CHANGE))
+_RESTRICTED = (
+    rf"{_NO_COMMERCE}|{_NO_CHANGE}|\b(?:research|academi|education|personal|evaluation)\w*\b[^.;]{{0,20}}\bonly\b"
+)
+"""What makes another licence of the one that is named: such a text is returned as it is, and is on no list."""
+
 
 class LicenceSettings(Config):
     """Which licences pass."""
@@ -40,24 +50,17 @@ class LicenceSettings(Config):
 
 def normalise_licence(text: str) -> str:
     """Return one name for the ways of writing a licence; what is not known is returned as it is."""
-    words = re.sub(r"[\s_/]+", " ", text.strip().lower()).replace("license", "").replace("licence", "").strip()
+    words = re.sub(r"[\s_/]+", " ", re.sub("[\u2010-\u2015\u2212]", "-", text.strip().lower()))
+    words = words.replace("license", "").replace("licence", "").strip()
     if not words:
         return ""
+    if re.match(r"(?:cc(?=by|[^a-z0-9]|$)|creative commons)", words):
+        # Anywhere: "CC-BY-4.0-NC", "CC BY 4.0, non-commercial use only".
+        return "-".join(["CC-BY", *(part for part, said in _CC_PARTS if re.search(said, words))])
+    if re.search(_RESTRICTED, words):
+        return text.strip()
     if re.match(r"cc0|public domain|cc zero", words):
         return "CC0-1.0"
-    if found := re.match(
-        r"(?:cc|creative commons)[ -]*(by|attribution)?((?:[ -]+(?:nc|nd|sa|noncommercial|"
-        r"non-commercial|sharealike|share-alike|noderivatives|noderivs))*)",
-        words,
-    ):
-        parts = found[2].replace("noncommercial", "nc").replace("non-commercial", "nc")
-        parts = (
-            parts.replace("sharealike", "sa")
-            .replace("share-alike", "sa")
-            .replace("noderivatives", "nd")
-            .replace("noderivs", "nd")
-        )
-        return "-".join(["CC-BY", *(part.upper() for part in re.findall(r"nc|nd|sa", parts))])
     for pattern, name in (
         (r"apache", "Apache-2.0"), (r"(?:the )?mit\b", "MIT"), (r"bsd[ -]*2|simplified bsd", "BSD-2-Clause"),
         (r"bsd", "BSD-3-Clause"), (r"odc[ -]*by", "ODC-BY"), (r"odbl|odc odbl", "ODbL"), (r"lgpl", "LGPL"),

@@ -16,6 +16,8 @@ from microcoder.dataset.formats.text import read_json
 
 _SECONDS = re.compile(r"([\d.]+)\s*(m?s|seconds?)?", re.I)
 _MEBIBYTES = re.compile(r"([\d.]+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
+_MOST_SECONDS = 1e6
+"""More is no limit but a slip."""
 _MIB_OF = {"b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0}
 
 
@@ -70,7 +72,7 @@ def read_seconds(text: str) -> float | None:
     seconds = _number(found[1]) if found else 0.0
     if found and (found[2] or "").lower() == "ms":
         seconds /= 1000
-    return seconds if 0 < seconds <= 600 else None
+    return seconds if 0 < seconds < _MOST_SECONDS else None
 
 
 def read_mebibytes(text: str) -> int | None:

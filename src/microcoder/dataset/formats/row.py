@@ -11,6 +11,8 @@ from typing import Any
 from microcoder.dataset.candidates import Candidate, Lineage
 from microcoder.dataset.formats.text import Digits, read_literal, shorten
 
+_LIMITS = {"time_limit_seconds": (0.0, 600.0), "memory_limit_mib": (32, 65536)}
+"""What a `Problem` may say."""
 _MAX_NAME = 1e30
 """Numbers beyond name nothing."""
 
@@ -226,12 +228,19 @@ class Row:
         Args:
             statement: as the source has it.
             notes: what was changed or left out on the way: field and words, for the lineage.
-            fields: the other fields of the candidate.
+            fields: the other fields of the candidate; limits that no machine here could give are moved to the
+                nearest that one can, with a note.
         """
+        found: dict[str, Any] = {"licence": self.licence, **fields}
+        noted = [*notes]
+        for name, (least, most) in _LIMITS.items():
+            value = found.get(name)
+            if value is not None and not least <= value <= most:
+                found[name] = min(max(value, least), most)
+                noted.append((name, f"the source says {value:g}, {least:g} to {most:g} can be given"))
         lineage = tuple(
-            Lineage(stage="collect", step=f"{self.dataset}/1", field=field, detail=detail) for field, detail in notes
+            Lineage(stage="collect", step=f"{self.dataset}/1", field=field, detail=detail) for field, detail in noted
         )
-        found = {"licence": self.licence, **fields}
         return Candidate(
             id=self.id,
             dataset=self.dataset,

@@ -100,7 +100,7 @@ def count_missing(
 def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> dict[str, list[Part]]:
     """Name every part of every step: each key holds the step's own and its input's."""
     plan: dict[str, list[Part]] = {}
-    keys = [digest("input", shard.place, shard.digest) for shard in shards]
+    keys = [digest("input", shard.digest) for shard in shards]
     for step in steps:
         own = step_key(step)
         if isinstance(step, BarrierStep):

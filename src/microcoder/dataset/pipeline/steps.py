@@ -38,9 +38,9 @@ class InputShard:
     source: int
     """Which source of the config."""
     place: str
-    """What the source's reader needs to find the rows again."""
+    """What the source's reader needs to find the rows again; it decides nothing."""
     digest: str
-    """Of the content."""
+    """Of the content, and of what names its rows."""
     num_rows: int
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.pipeline.parts import read_kept, write_part
 from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Work, load, open_work
-from microcoder.errors import DataError
+from microcoder.errors import DataError, MicroCoderError
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ def run_chain(
 
     Raises:
         DataError: a step lost, added or reordered rows.
+        MicroCoderError: what a step itself raises, from a worker process as from this one.
     """
     workers = min(1 if chain.is_alone else runner.num_workers, len(given))
     if workers == 1 and runner.kind == "native":
@@ -89,7 +90,10 @@ def run_chain(
     frame = frame.into_batches(1) if runner.kind == "native" else frame.into_partitions(len(given))
     for row in frame.select(frame["place"], work(frame["given"], frame["paths"]).alias("looks")).iter_rows():
         # Written by our own worker a moment ago, and kept in no file.
-        yield row["place"], pickle.loads(row["looks"])
+        found: Looks | MicroCoderError = pickle.loads(row["looks"])
+        if isinstance(found, MicroCoderError):
+            raise found
+        yield row["place"], found
 
 
 class ShardWorker:
@@ -103,8 +107,12 @@ class ShardWorker:
         self._barrier: Barrier | None = None
 
     def __call__(self, given: str, paths: list[str]) -> bytes:
-        """Take a shard, and return its looks as they travel between processes."""
-        return pickle.dumps(self.take(given, paths))
+        """Take a shard, and return its looks, or our own error, as they travel between processes."""
+        try:
+            return pickle.dumps(self.take(given, paths))
+        except MicroCoderError as error:
+            # Raised here, it would come out of Daft as a fault of Daft's.
+            return pickle.dumps(error)
 
     def take(self, given: str, paths: list[str]) -> Looks:
         """Make the parts of a shard that are missing; return what the barrier has to know of the last."""

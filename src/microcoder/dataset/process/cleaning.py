@@ -30,7 +30,6 @@ _NOISE_LINE = re.compile(
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )  # fmt: skip
 _FRONT_MATTER = re.compile(r"\A---\n(?:[\w-]+:.*\n|[ \t]+.*\n|-[ \t].*\n)+---\n")
-_HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 # Soft hyphens, zero-width spaces and joiners, direction marks, byte-order marks.
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufff9-\ufffc]")
 _MAX_ROUNDS = 12
@@ -60,9 +59,17 @@ def repair_encoding(text: str) -> str:
 
 def strip_html(text: str) -> str:
     """Turn HTML into Markdown and decode entities; a text without tags keeps its `<`."""
-    text = outside(text, lambda piece: _HTML_COMMENT.sub("", piece))
+    text = outside(text, _drop_comments)
     text = html_to_markdown(text) if looks_like_html(text) else text
     return decode_entities(text)
+
+
+def _drop_comments(text: str) -> str:
+    kept, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept.append(text[at:start])
+        at = end + 3
+    return "".join(kept) + text[at:]
 
 
 def strip_tex(text: str) -> str:
@@ -83,7 +90,7 @@ def tidy_whitespace(text: str) -> str:
 
     def tidy(piece: str) -> str:
         piece = re.sub("[\u00a0\u2000-\u200a\u202f\u205f\u3000]", " ", piece)
-        piece = re.sub(r"[ \t\f\v]+(?=\n)", "", piece.replace("\u2028", "\n").replace("\u2029", "\n"))
+        piece = re.sub(r"(?<![ \t\f\v])[ \t\f\v]++(?=\n)", "", piece.replace("\u2028", "\n").replace("\u2029", "\n"))
         return re.sub(r"\n{3,}", "\n\n", piece)
 
     return re.sub(r"\n{3,}", "\n\n", outside(text, tidy)).strip() + "\n" if text.strip() else ""

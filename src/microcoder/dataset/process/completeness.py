@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
 from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.process.sections import Sections, split
 
-_IMAGE = re.compile(r"!\[[^\]\n]*\]\([^)\n]+\)|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE)
+_IMAGE = re.compile(r"!\[[^\]\n]{0,500}\]\([^)\n]|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE)
 _IMAGE_WORDS = re.compile(
     r"\b(?:as shown|shown|see|given|illustrated|depicted|drawn) (?:in|on|by) (?:the )?(?:following |above |below )?"
     r"(?:figure|picture|image|diagram|drawing|illustration)|\b(?:figure|picture|image|diagram) (?:below|above)\b"
@@ -49,10 +50,13 @@ _MANY_ANSWERS = re.compile(
     re.IGNORECASE,
 )
 _ANY_ORDER = re.compile(r"\bin any order\b|任意顺序|按任意顺序", re.IGNORECASE)
+# A number begins where its digits begin, and has no more than nine groups: tried anywhere else, a long run of digits
+# would cost its square.
+_WRITTEN = r"-?(?<!\d)(?:\d{1,3}(?:[ ,_]\d{3}){1,9}\b|\d++(?:\.\d++)?)(?:[ ]*[*x][ ]*\d++)?(?:\^[ ]*\(?\d++\)?)?"
 _BOUND = re.compile(
-    r"(?P<low>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:[ ]*[*x][ ]*\d+)?(?:\^[ ]*\(?\d+\)?)?)\s*<=?\s*"
+    rf"(?P<low>{_WRITTEN})\s*<=?\s*"
     r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
-    r"(?P<high>-?(?:\d{1,3}(?:[ ,_]\d{3})+\b|\d+(?:\.\d+)?)(?:[ ]*[*x][ ]*\d+)?(?:\^[ ]*\(?\d+\)?)?|[^\W\d]\w*)"
+    rf"(?P<high>{_WRITTEN}|[^\W\d]\w*)"
 )
 # What "less" can be written with; most texts without a bound have none of these.
 _LESS = ("<", "≤", "⩽", "&le;", "\\")
@@ -93,14 +97,14 @@ def _plain_formulae(text: str) -> str:
     text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
     text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)
     text = re.sub(r"\\[,;!: ]|\{,\}|\\text\w*|\\mathrm", "", text)
-    text = re.sub(r"[ \t]*\^[ \t]*", "^", text)
+    text = re.sub(r"(?<![ \t])[ \t]*\^[ \t]*", "^", text)
     text = re.sub(r"\^\{(-?\d+)\}", r"^\1", text).replace("{", "").replace("}", "")
     return text.replace("$", "").replace("`", "").replace("**", "^").replace("<=<=", "<=").replace("\\lt", "<")
 
 
 def _number(text: str) -> float | None:
     text = re.sub(r"[ ,_](?=\d{3}\b)", "", text.strip(" .,")).replace(" ", "")
-    found = re.fullmatch(r"(-?\d{1,30}(?:\.\d+)?)(?:[*x](\d{1,30}))?(?:\^\(?(\d+)\)?)?", text)
+    found = re.fullmatch(r"(-?\d{1,30}(?:\.\d{1,30})?)(?:[*x](\d{1,30}))?(?:\^\(?(\d{1,2})\)?)?", text)
     if not found:
         return None
     factor, power = found[2], found[3]
@@ -110,10 +114,12 @@ def _number(text: str) -> float | None:
     base, exponent = float(found[1]), int(power or 1)
     if exponent > 30:
         return None
-    if factor:
-        return base * float(factor) ** exponent
-    # -10^9 is minus ten to the nine.
-    return (-1 if base < 0 else 1) * abs(base) ** exponent
+    try:
+        # -10^9 is minus ten to the nine.
+        number = base * float(factor) ** exponent if factor else (-1 if base < 0 else 1) * abs(base) ** exponent
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:

@@ -59,10 +59,10 @@ def find_starter_code(candidate: Candidate) -> str | None:
         if solution.language != "python" or solution.known != "accepted":
             continue
         try:
-            tree = ast.parse(solution.code)
-        except (SyntaxError, ValueError, RecursionError):
+            found = _signature(ast.parse(solution.code).body, candidate.fn_name)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        if found := _signature(tree.body, candidate.fn_name):
+        if found:
             return found
     return None
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from microcoder.dataset.process.spans import FENCE, INLINE_CODE, MATH
 
-_TERM = r"[A-Za-z0-9_.\[\]()^*+|-]+"
+_IN_TERM = r"[A-Za-z0-9_.\[\]()^*+|-]"
+_TERM = rf"{_IN_TERM}++"
 _KEPT = re.compile(
     "|".join(
         (
@@ -17,7 +18,7 @@ _KEPT = re.compile(
             MATH,
             r"!?\[[^\]\n]{0,200}\]\([^)\n]{1,400}\)",  # images and links
             r"https?://[^\s)\"'<>]+",
-            rf"{_TERM}(?:\s*(?:<=|>=|==|!=|<|>|≤|≥|=)\s*{_TERM})+",  # 1 <= n <= 100
+            rf"(?<!{_IN_TERM}){_TERM}(?:\s*(?:<=|>=|==|!=|<|>|≤|≥|=)\s*{_TERM})+",  # 1 <= n <= 100
             r"\"[^\"\n]{1,60}\"",
             # identifiers, elements, calls
             r"\b[A-Za-z]+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b\w+\[[^\]\n]{1,30}\]|\b[A-Za-z_]\w*\([^()\n]{0,40}\)",

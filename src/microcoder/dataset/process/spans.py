@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-FENCE = r"(?P<fence>^(?P<ticks>`{3,}|~{3,})[^\n]*\n(?:.*?\n)??(?P=ticks)[ \t]*$)"
+# Line by line and with bounds: what is opened over and over and never closed must not cost its square.
+FENCE = r"(?P<fence>^(?P<ticks>`{3,60}|~{3,60})[^\n]*+\n(?:(?!(?P=ticks)[ \t]*$)[^\n]*+\n)*+(?P=ticks)[ \t]*$)"
 INLINE_CODE = r"(?P<code>(?<!`)(?P<quotes>`{1,2})(?!`)[^\n]+?(?<!`)(?P=quotes)(?!`))"
 MATH = r"(?P<math>\$\$.+?\$\$|(?<![\\$])\$(?=\S)[^$\n]{1,300}?(?<=\S)\$(?!\d))"
 CODE = re.compile(f"{FENCE}|{INLINE_CODE}", re.DOTALL | re.MULTILINE)
@@ -33,4 +34,4 @@ def prose(text: str) -> str:
     """Return the statement without code, formulae and web addresses: what a reader would call language."""
     words = outside(text, lambda piece: piece, pattern=CODE_OR_MATH)
     kept = "".join(" " if matched else piece for piece, matched in parts(words, CODE_OR_MATH))
-    return re.sub(r"https?://\S+|!?\[[^\]\n]*\]\([^)\n]*\)", " ", kept)
+    return re.sub(r"https?://\S+|!?\[[^\]\n]{0,500}\]\([^)\n]{0,2000}\)", " ", kept)

@@ -28,6 +28,9 @@ class ProcessSettings(Config):
     instruction: Literal["leave_out", "append"] = "leave_out"
     """Whether the stored statement ends with a format instruction. Training's prompts add their own, so by default
     it is left out; `append` is for other trainers (our choice)."""
+    max_characters: int = Field(default=100_000, ge=1)
+    """A longer statement, as found, is a page and no problem: it is turned away before anything is read in it (our
+    choice; filter.quality.max_characters holds for what is left after cleaning)."""
     max_conflicting_tests: int = Field(default=0, ge=0)
     """Tests that contradict another before a row is turned away; with a checker program any number (our choice)."""
 
@@ -43,6 +46,8 @@ def process(
         endpoint: the model to translate with; made from the settings where it is not given.
     """
     settings = settings or ProcessSettings()
+    if len(candidate.statement_found) > settings.max_characters:
+        return reject(candidate, "process", "too_long", f"{len(candidate.statement_found)} characters as found")
     candidate = _clean(candidate)
     if not candidate.statement.strip():
         return reject(candidate, "process", "no_statement", "empty after cleaning")
@@ -112,7 +117,8 @@ def _normalise_tests(candidate: Candidate, settings: ProcessSettings) -> Candida
         return reject(candidate, "process", "broken_tests", detail)
     if found.num_conflicting > settings.max_conflicting_tests and candidate.checker.type != "program":
         return reject(candidate, "process", "conflicting_tests", detail)
-    return candidate.change("process", "normalise_tests/1", detail, tests=found.tests, groups=found.groups)
+    flags = tuple(sorted({*candidate.flags, "tests_dropped"})) if found.num_broken else candidate.flags
+    return candidate.change("process", "normalise_tests/2", detail, tests=found.tests, groups=found.groups, flags=flags)
 
 
 def _find_signature(candidate: Candidate) -> Candidate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
+from microcoder.dataset.formats.text import read_json, write_json
 from microcoder.types import TestCase
 
 
@@ -73,7 +74,17 @@ def _json_lines(text: str) -> str:
     """Return JSON values, one a line, each written in one way."""
     lines = [line for line in text.split("\n") if line.strip()]
     try:
-        values = [json.loads(line) for line in lines]
+        values = [read_json(line) for line in lines]
     except json.JSONDecodeError:
-        values = [json.loads(text)]  # One value over several lines.
-    return "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
+        values = [read_json(text)]  # One value over several lines.
+    return "\n".join(map(_write, values))
+
+
+def _write(value: object) -> str:
+    """Write a value with its letters; escaped where it has half a surrogate pair or an integer of absurd length."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+        text.encode("utf-8")
+    except (ValueError, TypeError, RecursionError):
+        return write_json(value)
+    return text

@@ -11,10 +11,15 @@ import jinja2
 
 from microcoder.dataset.pipeline.engine import Passage
 from microcoder.dataset.release.plots import draw_bars
-from microcoder.dataset.release.tally import Tally
+from microcoder.dataset.release.tally import UNKNOWN, Tally
 from microcoder.runs import write_json, write_text
 
 _MAX_LINES = 25
+_LICENCES = frozenset({
+    "mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "isc", "unlicense", "cc0-1.0", "cc-by-2.0", "cc-by-3.0",
+    "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "odc-by", "pddl", "odbl", "gpl-2.0", "gpl-3.0", "lgpl-3.0", "mpl-2.0",
+})  # fmt: skip
+"""Names that the Hugging Face Hub knows."""
 _TEMPLATE = Path(__file__).with_name("card.md.j2")
 
 
@@ -51,6 +56,7 @@ def write_card(
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     text = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         name=name,
+        licence=find_licence(tally),
         tally=tally,
         funnel=funnel,
         reasons=reasons,
@@ -59,3 +65,12 @@ def write_card(
         config=json.dumps(config, indent=2, ensure_ascii=False),
     )
     write_text(folder / "README.md", text)
+
+
+def find_licence(tally: Tally) -> str:
+    """Return the Hub's name for the licence of all problems: `other` for several, `unknown` where none is stated."""
+    found = set(tally.counts["licence"])
+    if found <= {UNKNOWN}:
+        return "unknown"
+    name = found.pop().lower()
+    return name if not found and name in _LICENCES else "other"

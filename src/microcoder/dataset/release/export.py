@@ -14,7 +14,7 @@ from microcoder.dataset.problems import write_problems
 from microcoder.errors import DataError
 from microcoder.prompts import build_prompt
 from microcoder.runs import write_parquet, write_text
-from microcoder.types import Problem
+from microcoder.types import Checker, Problem
 
 _VERL = pa.schema(
     [
@@ -28,10 +28,18 @@ _VERL = pa.schema(
 )
 
 
-def to_verl(problems: Sequence[Problem], path: Path) -> None:
-    """Write verl's RL Parquet; `ground_truth` is the JSON that prime_code and sandbox_fusion read."""
+_COMPARED_PLAINLY = frozenset({Checker(type=kind) for kind in ("default", "exact", "tokens")})
+"""What a reader of inputs and outputs alone comes close to; a tolerance, any order or a program it would miss."""
+
+
+def to_verl(problems: Sequence[Problem], path: Path) -> int:
+    """Write verl's RL Parquet; `ground_truth` is the JSON that prime_code and sandbox_fusion read.
+
+    It has no place for a checker: problems that need one are left out, as right answers would be refused.
+    """
     rows = []
-    for index, problem in enumerate(problems):
+    plain = [problem for problem in problems if problem.checker in _COMPARED_PLAINLY]
+    for index, problem in enumerate(plain):
         tests: dict[str, Any] = {
             "inputs": [test.input for test in problem.tests],
             "outputs": [test.output for test in problem.tests],
@@ -52,9 +60,10 @@ def to_verl(problems: Sequence[Problem], path: Path) -> None:
             }
         )
     write_parquet(path, rows, _VERL)
+    return len(rows)
 
 
-def to_trl(problems: Sequence[Problem], path: Path) -> None:
+def to_trl(problems: Sequence[Problem], path: Path) -> int:
     """Write TRL's JSON lines: a chat prompt, and the whole problem as JSON for a reward function."""
     lines = [
         json.dumps(
@@ -67,24 +76,26 @@ def to_trl(problems: Sequence[Problem], path: Path) -> None:
         for problem in problems
     ]
     write_text(path, "".join(line + "\n" for line in lines))
+    return len(lines)
 
 
-def to_jsonl(problems: Sequence[Problem], path: Path) -> None:
+def to_jsonl(problems: Sequence[Problem], path: Path) -> int:
     """Write our own problem lines."""
     write_problems(path, problems)
+    return len(problems)
 
 
-EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = MappingProxyType(
+EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], int]] = MappingProxyType(
     {"verl": to_verl, "trl": to_trl, "jsonl": to_jsonl}
 )
 
 
-def export(problems: Sequence[Problem], path: Path, *, form: str) -> None:
-    """Write problems in a trainer's form.
+def export(problems: Sequence[Problem], path: Path, *, form: str) -> int:
+    """Write problems in a trainer's form; return how many it has a place for.
 
     Raises:
         DataError: the form is unknown.
     """
     if form not in EXPORTS:
         raise DataError(f"form = {form!r}; use one of {', '.join(EXPORTS)}")
-    EXPORTS[form](problems, path)
+    return EXPORTS[form](problems, path)

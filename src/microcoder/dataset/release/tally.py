@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_UNKNOWN = "not stated"
+UNKNOWN = "not stated"
 
 
 @dataclass(slots=True)
@@ -27,9 +27,9 @@ class Tally:
         self.num_problems += 1
         self.num_tests += row["num_tests"]
         difficulty = row["difficulty"]
-        self.counts["licence"][row["licence"] or _UNKNOWN] += 1
-        self.counts["year"][row["date"][:4] or _UNKNOWN] += 1
-        self.counts["difficulty"][_UNKNOWN if difficulty is None else f"{int(2 * difficulty) / 2:.1f}"] += 1
+        self.counts["licence"][row["licence"] or UNKNOWN] += 1
+        self.counts["year"][row["date"][:4] or UNKNOWN] += 1
+        self.counts["difficulty"][UNKNOWN if difficulty is None else f"{int(2 * difficulty) / 2:.1f}"] += 1
         self.counts["dataset"][row["dataset"]] += 1
         style = "function call" if row["fn_name"] else "stdin and stdout"
         self.counts["style"][f"{row['programming_language']}, {style}"] += 1

@@ -97,6 +97,7 @@ def plan(candidate: Candidate, settings: VerifySettings) -> Plan | Rejection:
         memory_mib=max(settings.trial_memory_mib, candidate.memory_limit_mib or 0),
     )
     try:
+        candidate.to_problem()
         for language in sorted({attempt.program.language for attempt in made.accepted} | {"python"}):
             check_problem(problem_for(made, language))
     except (DataError, ValidationError) as error:

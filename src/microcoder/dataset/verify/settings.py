@@ -59,9 +59,9 @@ class VerifySettings(Config):
     limit_steps_seconds: tuple[float, ...] = Field(default=(2.0, 10.0, 60.0), min_length=1)
     """A derived limit is rounded up to one of these; the last one is the largest. Few and far apart, so that two
     builds on busy machines derive the same."""
-    trial_memory_mib: int = Field(default=2048, ge=32)
+    trial_memory_mib: int = Field(default=2048, ge=32, le=65536)
     """Memory that accepted programs get while no limit is derived, or the source's limit if larger."""
-    default_memory_mib: int = Field(default=512, ge=32)
+    default_memory_mib: int = Field(default=512, ge=32, le=65536)
     """Limit where the source has none; twice the largest accepted run where that is more."""
     batch_problems: int = Field(default=64, ge=1)
     """Problems whose programs are judged in one batch."""

@@ -1,0 +1,36 @@
+"""Texts that once cost the square of their length, or more, end like any other."""
+
+from __future__ import annotations
+
+import pytest
+
+from microcoder.dataset.candidates import Candidate, Rejection
+from microcoder.dataset.difficulty import measure_text
+from microcoder.dataset.process import process
+from microcoder.dataset.process.cleaning import clean
+from microcoder.dataset.process.completeness import find_flags, parse_bounds
+from microcoder.dataset.process.placeholders import protect
+from microcoder.dataset.process.spans import prose
+
+LENGTH = 20_000
+UNITS = ("9", " ", "\t", "`", "```", "~", "[", "![", "f(", "[a](", "-", "a", "a[", "1.", "100 ", "10^", "<!--")
+
+
+def candidate(text: str) -> Candidate:
+    return Candidate(id="a/1", dataset="a", statement=text, statement_found=text)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_long_run_ends(unit: str) -> None:
+    text = "1 <= " + unit * (LENGTH // len(unit)) + " a"
+    for read in (clean, protect, parse_bounds, prose):
+        read(text)
+    find_flags(candidate(text))
+    measure_text(candidate(f"10{text}"))
+
+
+def test_a_page_is_turned_away_before_it_is_read() -> None:
+    found = process(candidate("Print the sum. " * 7000))
+    assert isinstance(found, Rejection)
+    assert (found.stage, found.reason, found.detail) == ("process", "too_long", "105000 characters as found")

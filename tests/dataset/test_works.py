@@ -1,0 +1,35 @@
+"""What each step does to a shard: one row that our code fails on is a rejection, and the others go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from microcoder.dataset import Candidate, Rejection
+from microcoder.dataset.build.config import SourceSettings
+from microcoder.dataset.build.works import ProcessStep, open_process, read_benchmarks
+from microcoder.dataset.filter import FilterSettings
+from microcoder.dataset.process import ProcessSettings
+from microcoder.errors import DataError
+
+FINE = "Given two numbers, print the sum of both of them on one line."
+
+
+def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path: Path) -> None:
+    deep = "<div>" * 400 + FINE + "</div>" * 400
+    rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=text) for n, text in enumerate((FINE, deep, FINE))]
+    with open_process(ProcessStep(process=ProcessSettings(), answers=tmp_path)) as work:
+        first, second, third = work(rows)
+    assert isinstance(first, Candidate)
+    assert isinstance(third, Candidate)
+    assert isinstance(second, Rejection)
+    assert (second.stage, second.reason, second.detail) == ("process", "row_fault", "RecursionError")
+    assert second.candidate == rows[1]
+
+
+def test_a_benchmark_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "bench.jsonl").write_text('{"text": "Print 1."}\n{"text": "Print 2."}\n')
+    source = SourceSettings(path=str(tmp_path / "bench.jsonl"), format="mbpp", name="bench")
+    with pytest.raises(DataError, match=r"benchmark 'bench' .*: none of 2 rows is of the format 'mbpp'; the first: "):
+        read_benchmarks([source], FilterSettings())
