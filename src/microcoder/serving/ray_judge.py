@@ -342,8 +342,10 @@ class RayJudge:
                 actor.is_ready = error is None
                 if error is not None and self._actors.get(actor.node) is actor:
                     why = str(error).strip().splitlines()[-1][:300]
-                    # The first says most: what follows is often only that the node went away.
-                    self._start_failure = self._start_failure or why
+                    # The first of ours says most: Ray's is often only that the node went away.
+                    ours = EvaluatorFault.__name__
+                    if not self._start_failure or (ours in why and ours not in self._start_failure):
+                        self._start_failure = why
                     _LOG.warning("no judge starts on Ray node %s: %s", actor.node, why)
                     del self._actors[actor.node]
                     self._resting[actor.node] = time.monotonic() + _REST_SECONDS
