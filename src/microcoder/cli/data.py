@@ -164,7 +164,9 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     config = load_config(BuildConfig, recipes, parse_overrides(overrides))
     plan = plan_build(config, last=last)
     workers = config.workers or len(os.sched_getaffinity(0))
-    seconds = estimate_seconds(plan.missing, workers=workers)
+    packages = sum(shard.num_rows for shard in plan.shards if config.sources[shard.source].format == "kattis")
+    share = packages / plan.num_rows if plan.num_rows else 0.0
+    seconds = estimate_seconds(plan.missing, workers=workers, package_share=share)
     expected = {"rows": plan.num_rows, "shards": len(plan.shards), "missing": plan.missing, "seconds": round(seconds)}
     if dry_run:
         record = config.model_dump(mode="json")

@@ -16,16 +16,21 @@ SECONDS_PER_ROW = {
 }
 """CPU seconds a row, measured on the public sets in this project's tests; verification varies a hundredfold with the
 number of programs and tests, and a model behind an endpoint takes as long as it takes."""
+PACKAGE_SECONDS = 40.0
+"""CPU seconds to verify a contest package: several accepted and wrong programs, most of them to be compiled."""
 _SURVIVE = {"collect": 1.0, "process": 1.0, "filter": 0.9, "deduplicate": 0.7, "predict": 0.7, "attempts": 0.7}
 """Share of the raw rows that come as far as a step."""
 
 
-def estimate_seconds(missing: Mapping[str, int], *, workers: int) -> float:
+def estimate_seconds(missing: Mapping[str, int], *, workers: int, package_share: float = 0.0) -> float:
     """Return the wall seconds of what is missing.
 
     Args:
         missing: raw rows of the shards that each step has still to do.
         workers: processes at the same time.
+        package_share: of the rows that are contest packages.
     """
-    work = sum(SECONDS_PER_ROW[step] * num_rows * _SURVIVE.get(step, 0.6) for step, num_rows in missing.items())
+    verify = SECONDS_PER_ROW["verify"] * (1 - package_share) + PACKAGE_SECONDS * package_share
+    seconds = {**SECONDS_PER_ROW, "verify": verify}
+    work = sum(seconds[step] * num_rows * _SURVIVE.get(step, 0.6) for step, num_rows in missing.items())
     return work / workers
