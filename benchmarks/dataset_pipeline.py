@@ -171,7 +171,8 @@ def main() -> None:
             script = Path(temporary) / "trove.py"
             script.write_text(DATATROVE_RUN)
             command = [options.datatrove, str(script), str(folder), str(Path(temporary) / "out"), str(options.workers)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            # datatrove writes logs where it is started.
+            done = subprocess.run(command, cwd=temporary, capture_output=True, text=True, check=True)
             seconds = float(done.stdout.splitlines()[-1])
             print(f"datatrove, {options.rows:,} rows: {seconds:.1f} s, {options.rows / seconds:,.0f} documents/s")
 
