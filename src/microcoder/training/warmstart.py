@@ -27,9 +27,11 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config,
 import microcoder.micro
 from microcoder.micro import Demonstration, generate_demonstrations
 from microcoder.runs import write_json
-from microcoder.training.config import WarmStartConfig
+from microcoder.training.config import MicroModel, TrainConfig, WarmStartConfig
 from microcoder.training.muon import Muon
+from microcoder.training.observer import Observer
 from microcoder.training.tokenizer import EOS, SEPARATOR, train_tokenizer
+from microcoder.training.weights import model_source
 
 _MARKER = "warmstart.json"
 _TOKENIZER_DEMONSTRATIONS = 4000
@@ -39,6 +41,24 @@ _EMBEDDING_RATE = 0.4
 
 Progress = Callable[[int, int, float], None]
 """Called now and then with the steps done, the steps in all and the loss."""
+
+
+def find_model(config: TrainConfig, observer: Observer) -> str:
+    """Return the folder or the hub name of the model that a recipe starts from; warm-start the micro model first.
+
+    Raises:
+        DataError: the folder holds no model.
+    """
+    model = config.model
+    if not isinstance(model, MicroModel):
+        return model_source(model.path)
+    observer.phase("warm start")
+
+    def tell(step: int, num_steps: int, loss: float) -> None:
+        if step % max(1, num_steps // 6) == 0:
+            observer.note(f"warm start of the micro model: step {step}/{num_steps}, loss {loss:.2f}")
+
+    return str(build_micro_checkpoint(model.warm_start, cache=model.cache, on_progress=tell))
 
 
 def build_micro_checkpoint(config: WarmStartConfig, *, cache: Path, on_progress: Progress | None = None) -> Path:

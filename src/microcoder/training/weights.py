@@ -10,9 +10,6 @@ from transformers.utils import logging as transformers_logging
 
 from microcoder.errors import DataError
 from microcoder.training.checkpoints import check_model_folder
-from microcoder.training.config import MicroModel, TrainConfig
-from microcoder.training.observer import Observer
-from microcoder.training.warmstart import build_micro_checkpoint
 
 
 def silence_transformers() -> None:
@@ -32,24 +29,6 @@ def model_source(name: str) -> str:
         check_model_folder(folder)
         return str(folder)
     return name
-
-
-def find_model(config: TrainConfig, observer: Observer) -> str:
-    """Return the folder or the hub name of the model that a recipe starts from; warm-start the micro model first.
-
-    Raises:
-        DataError: the folder holds no model.
-    """
-    model = config.model
-    if not isinstance(model, MicroModel):
-        return model_source(model.path)
-    observer.phase("warm start")
-
-    def tell(step: int, num_steps: int, loss: float) -> None:
-        if step % max(1, num_steps // 6) == 0:
-            observer.note(f"warm start of the micro model: step {step}/{num_steps}, loss {loss:.2f}")
-
-    return str(build_micro_checkpoint(model.warm_start, cache=model.cache, on_progress=tell))
 
 
 def load_checkpoint(

@@ -27,7 +27,8 @@ from microcoder.training.engines.trl.trainer import MicroCoderTrainer, ProbeMade
 from microcoder.training.interrupts import stop_between_steps
 from microcoder.training.observer import Observer
 from microcoder.training.tasks import Tasks
-from microcoder.training.weights import find_model, load_checkpoint, silence_transformers
+from microcoder.training.warmstart import find_model
+from microcoder.training.weights import load_checkpoint, silence_transformers
 
 
 def _processes() -> PartialState:

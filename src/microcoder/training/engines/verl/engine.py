@@ -30,7 +30,8 @@ from microcoder.training.interrupts import stop_between_steps
 from microcoder.training.observer import Observer
 from microcoder.training.rollouts import RolloutReader, encode_prompts, end_token_ids, opens_thinking
 from microcoder.training.tasks import Tasks
-from microcoder.training.weights import find_model, load_tokenizer, silence_transformers
+from microcoder.training.warmstart import find_model
+from microcoder.training.weights import load_tokenizer, silence_transformers
 
 if TYPE_CHECKING:
     from microcoder.training.engines.verl.trainer import MicroCoderTrainer
