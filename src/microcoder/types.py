@@ -41,6 +41,10 @@ class Outcome(StrEnum):
     """Our machine failed, not the program: never scored, never averaged."""
 
 
+MOST_SECONDS = 600.0
+"""Longest CPU limit of a problem's test."""
+LEAST_MEMORY_MIB, MOST_MEMORY_MIB = 32, 1 << 16
+"""Of a problem's memory limit."""
 CHECKER_FAULT = "the checker "
 """What the detail of a fault begins with, after the test's number, where the problem's checker program failed."""
 
@@ -117,9 +121,9 @@ class Problem(Record):
     """Function-call style when set: `class Solution` with this method, or a top-level function of this name."""
     starter_code: str | None = None
     tests: tuple[TestCase, ...] = Field(min_length=1)
-    time_limit_seconds: float = Field(default=4.0, gt=0, le=600)
+    time_limit_seconds: float = Field(default=4.0, gt=0, le=MOST_SECONDS)
     """CPU seconds per test."""
-    memory_limit_mib: int = Field(default=512, ge=32, le=65536)
+    memory_limit_mib: int = Field(default=512, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
     checker: Checker = Checker()
     tier: str | None = None
     """Difficulty as graded or as the platform says, for reports by tier."""

@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, Tag, model_validator
 from microcoder.config import Config, kind_or
 from microcoder.dataset.benchmarks.mbpp import Split
 from microcoder.evaluator import StopRule
+from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB
 
 PromptFormat = Literal["published", "instruct", "bare"]
 """`published`: the benchmark's own text; `instruct`, `bare`: as in training (see `prompts.py`)."""
@@ -36,7 +37,7 @@ class LiveCodeBench(Config):
     """`published`: LiveCodeBench's text for chat models; `instruct`, `bare`: as in training."""
     time_limit_seconds: float = Field(default=6.0, gt=0, le=600)
     """CPU seconds a test; LiveCodeBench's checker gives as many of wall time."""
-    memory_limit_mib: int = Field(default=2048, ge=32, le=65536)
+    memory_limit_mib: int = Field(default=2048, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
     """Of a test; LiveCodeBench's checker has no limit."""
     skip_broken: bool = False
     """Leave out problems whose tests cannot be read, and say which; otherwise they are an error."""

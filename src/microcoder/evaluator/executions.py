@@ -10,13 +10,12 @@ from microcoder.evaluator import verdicts
 from microcoder.evaluator.languages import find_language
 from microcoder.evaluator.preparation import OUTPUT_MIB, check_arguments, limits_for
 from microcoder.evaluator.supervisor import Limits, Run
-from microcoder.types import Outcome, Program
+from microcoder.types import MOST_MEMORY_MIB, Outcome, Program
 
 MAX_FILES = 10
 """Files and folders that one run may be given."""
 MAX_SECONDS = 3600.0
 """Longest CPU limit of one run."""
-_MAX_MEMORY_MIB = 1 << 16
 _MAX_NAME_BYTES = 200
 
 
@@ -54,8 +53,8 @@ class Invocation:
             raise DataError(f"a time limit of {self.cpu_seconds:g} s; use more than 0, at most {MAX_SECONDS:g}")
         if self.wall_seconds is not None and not 0 < self.wall_seconds <= longest:
             raise DataError(f"a wall time limit of {self.wall_seconds:g} s; use more than 0, at most {longest:g}")
-        if not 1 <= self.memory_limit_mib <= _MAX_MEMORY_MIB:
-            raise DataError(f"a memory limit of {self.memory_limit_mib} MiB; use 1 to {_MAX_MEMORY_MIB}")
+        if not 1 <= self.memory_limit_mib <= MOST_MEMORY_MIB:
+            raise DataError(f"a memory limit of {self.memory_limit_mib} MiB; use 1 to {MOST_MEMORY_MIB}")
         check_arguments(self.arguments, "arguments")
         if len(self.files) > MAX_FILES:
             raise DataError(f"{len(self.files)} files; use at most {MAX_FILES}")

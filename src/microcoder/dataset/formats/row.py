@@ -10,8 +10,9 @@ from typing import Any
 
 from microcoder.dataset.candidates import Candidate, Lineage
 from microcoder.dataset.formats.text import Digits, read_literal, shorten
+from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, MOST_SECONDS
 
-_LIMITS = {"time_limit_seconds": (0.0, 600.0), "memory_limit_mib": (32, 65536)}
+_LIMITS = {"time_limit_seconds": (0.0, MOST_SECONDS), "memory_limit_mib": (LEAST_MEMORY_MIB, MOST_MEMORY_MIB)}
 """What a `Problem` may say."""
 _MAX_NAME = 1e30
 """Numbers beyond name nothing."""

@@ -7,13 +7,10 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from microcoder.config import Config
+from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, MOST_SECONDS
 
 Role = Literal["accepted", "wrong", "slow", "partial", "trivial"]
 """What a program is tried as: `wrong` is known to be wrong or to crash, `slow` to be too slow."""
-
-
-MOST_SECONDS = 600
-"""The evaluator's largest limit."""
 
 
 class ChoiceSettings(Config):
@@ -48,7 +45,7 @@ class VerifySettings(Config):
     """Known-wrong, slow and partial programs that are run."""
     python2: Literal["convert", "set_aside"] = "convert"
     """Whether Python 2 references are converted; what does not pass all tests afterwards is set aside."""
-    trial_seconds: float = Field(default=20.0, gt=0, le=600)
+    trial_seconds: float = Field(default=20.0, gt=0, le=MOST_SECONDS)
     """CPU seconds a test that accepted programs get while no limit is derived, or the source's limit if longer."""
     multiplier: float = Field(default=5.0, ge=1)
     """Limit over the slowest accepted run where the source has none (Kattis' own number)."""
@@ -60,9 +57,9 @@ class VerifySettings(Config):
     """A derived limit is rounded up to one of these; the last one is the largest: a problem that needs longer
     costs a training step minutes for each wrong answer. Few and far apart, so that two builds on busy machines derive
     the same."""
-    trial_memory_mib: int = Field(default=2048, ge=32, le=65536)
+    trial_memory_mib: int = Field(default=2048, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
     """Memory that accepted programs get while no limit is derived, or the source's limit if larger."""
-    default_memory_mib: int = Field(default=512, ge=32, le=65536)
+    default_memory_mib: int = Field(default=512, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
     """Limit where the source has none; twice the largest accepted run where that is more."""
     batch_problems: int = Field(default=64, ge=1)
     """Problems whose programs are judged in one batch."""
@@ -72,5 +69,5 @@ class VerifySettings(Config):
     def _steps_rise(self) -> VerifySettings:
         steps = self.limit_steps_seconds
         if list(steps) != sorted(set(steps)) or steps[0] <= 0 or steps[-1] > MOST_SECONDS:
-            raise ValueError(f"limit_steps_seconds = {steps}; give rising numbers above 0, {MOST_SECONDS} at most")
+            raise ValueError(f"limit_steps_seconds = {steps}; give rising numbers above 0, {MOST_SECONDS:g} at most")
         return self
