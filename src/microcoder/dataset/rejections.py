@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from microcoder.dataset.candidates import Candidate, Rejection, Stage
+from microcoder.errors import MicroCoderError
+
+Made = TypeVar("Made")
 
 _MAX_DETAIL = 300
 
@@ -50,9 +56,19 @@ def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") ->
     return candidate.reject(stage, reason, detail)
 
 
-def reject_fault(candidate: Candidate, stage: Stage, error: Exception) -> Rejection:
-    """Return the rejection of a candidate that our own code failed on: one row in a million must not end a run."""
-    # Where recursion or memory ended differs from run to run; the rows must not.
-    said = "" if isinstance(error, RecursionError | MemoryError) else f": {error}"
-    text = f"{type(error).__name__}{said}".encode("utf-8", "replace").decode("utf-8")
-    return reject(candidate, stage, "row_fault", " ".join(text.split())[:_MAX_DETAIL])
+def take_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]) -> Made | Rejection:
+    """Return what some work makes of a candidate, or its rejection where our own code fails on it: one row in a million
+    must not end a run.
+
+    Raises:
+        MicroCoderError: what the work itself raises, which is about more than this row.
+    """
+    try:
+        return work(candidate)
+    except MicroCoderError:
+        raise
+    except Exception as error:
+        # Where recursion or memory ended differs from run to run; the rows must not.
+        said = "" if isinstance(error, RecursionError | MemoryError) else f": {error}"
+        text = f"{type(error).__name__}{said}".encode("utf-8", "replace").decode("utf-8")
+        return reject(candidate, stage, "row_fault", " ".join(text.split())[:_MAX_DETAIL])

@@ -22,9 +22,9 @@ from microcoder.dataset.filter import ContaminationIndex, FilterSettings, build_
 from microcoder.dataset.pipeline import Row
 from microcoder.dataset.pipeline.steps import Work
 from microcoder.dataset.process import ProcessSettings, process
-from microcoder.dataset.rejections import reject_fault
+from microcoder.dataset.rejections import take_row
 from microcoder.dataset.sources import Source, open_source
-from microcoder.errors import DataError, MicroCoderError
+from microcoder.errors import DataError
 
 
 class CollectSettings(Config):
@@ -130,17 +130,9 @@ def _map(
 ) -> list[Row]:
     """Take candidates one after the other; many at the same time where a model is waited for."""
 
-    def take(candidate: Candidate) -> Row:
-        try:
-            return work(candidate)
-        except MicroCoderError:
-            raise
-        except Exception as error:  # one row in a million must not end a run
-            return reject_fault(candidate, stage, error)
-
     # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
     with ThreadPoolExecutor(endpoint.settings.concurrency if endpoint else 1) as threads:
-        return list(threads.map(take, candidates))
+        return list(threads.map(lambda one: take_row(one, stage, work), candidates))
 
 
 def _open_endpoint(settings: EndpointSettings | None, answers: Path, opened: ExitStack) -> Endpoint | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from microcoder.dataset.candidates import Candidate, Rejection
-from microcoder.dataset.rejections import reject_fault
+from microcoder.dataset.rejections import take_row
 from microcoder.dataset.verify.evidence import Evidence, Trial, conclude
 from microcoder.dataset.verify.limits import cost_of, derive_limits
 from microcoder.dataset.verify.outputs import compare_references
@@ -19,7 +19,6 @@ from microcoder.dataset.verify.plans import Attempt, Plan, convert, plan, proble
 from microcoder.dataset.verify.reproducible import LIMITS, at_reference_speed, stable_detail
 from microcoder.dataset.verify.settings import VerifySettings
 from microcoder.dataset.verify.store import VerdictStore, verdict_key
-from microcoder.errors import MicroCoderError
 from microcoder.evaluator import Judge
 from microcoder.types import Outcome, Problem, Program, Verdict
 
@@ -100,7 +99,8 @@ def gather(
     executor = Executor(judge, store)
     found: list[Evidence | Rejection] = []
     for start in range(0, len(candidates), settings.batch_problems):
-        made = [_plan(candidate, settings) for candidate in candidates[start : start + settings.batch_problems]]
+        batch = candidates[start : start + settings.batch_problems]
+        made = [take_row(candidate, "verify", lambda one: plan(one, settings)) for candidate in batch]
         runnable = [item for item in made if isinstance(item, Plan)]
         _run_accepted(executor, runnable)
         for repeat in range(1, settings.runs - 1):
@@ -114,15 +114,6 @@ def gather(
         _run_others(executor, sound)
         found += [_evidence(item, settings) if isinstance(item, Plan) else item for item in made]
     return found
-
-
-def _plan(candidate: Candidate, settings: VerifySettings) -> Plan | Rejection:
-    try:
-        return plan(candidate, settings)
-    except MicroCoderError:
-        raise
-    except Exception as error:  # one row in a million must not end a run
-        return reject_fault(candidate, "verify", error)
 
 
 def _run_accepted(executor: Executor, plans: Sequence[Plan]) -> None:
