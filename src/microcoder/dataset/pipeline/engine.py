@@ -75,7 +75,7 @@ def run_steps(
         ]
         if not missing:
             continue
-        before = _parts_before((*chain.steps, chain.barrier)[0], everything, plan)
+        before = _parts_before(chain.first, everything, plan)
         given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
         paths = [[str(parts[index].path.absolute()) for parts in made.values()] for index in missing]
         with _watched(made, on_progress):
@@ -128,7 +128,7 @@ def _chains(steps: Sequence[Step]) -> Iterator[Chain]:
         yield Chain(tuple(chain))
 
 
-def _parts_before(step: Step | None, steps: Sequence[Step], plan: Mapping[str, list[Part]]) -> list[Part]:
+def _parts_before(step: Step, steps: Sequence[Step], plan: Mapping[str, list[Part]]) -> list[Part]:
     """Return the parts that a step reads; the first step reads the input itself."""
     position = steps.index(step)
     return plan[steps[position - 1].name] if position else []

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.pipeline.parts import read_kept, write_part
-from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Work, load, open_work
+from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, load, open_work
 from microcoder.errors import DataError, MicroCoderError
 
 
@@ -40,6 +40,13 @@ class Chain:
     steps: tuple[MapStep, ...]
     barrier: BarrierStep | None = None
     """What the rows are looked at for once they are through."""
+
+    @property
+    def first(self) -> Step:
+        """What reads what came before."""
+        step = self.steps[0] if self.steps else self.barrier
+        assert step is not None
+        return step
 
     @property
     def is_alone(self) -> bool:
