@@ -31,6 +31,8 @@ REASONS: dict[str, str] = {
     "interactive": "the program talks with a judge",
     "file_io": "the program reads or writes files",
     "many_answers": "several answers are right and no checker decides",
+    "needs_files": "a program is built together with files of its package, such as a grader that calls it",
+    "only_samples": "the package has no tests but the examples that its statement shows",
     "no_tests": "nothing to judge an answer by",
     "not_relevant": "a model found it unclear, or no programming problem",
     "licence_refused": "its licence is not on the list",

@@ -60,8 +60,8 @@ def test_each_rule_has_its_reason(statement: str, expected: str) -> None:
     assert reason(statement) == expected
 
 
-@pytest.mark.parametrize("flag", ["needs_image", "interactive", "file_io", "many_answers"])
-def test_what_the_process_stage_found_stands_in_the_way(flag: str) -> None:
+@pytest.mark.parametrize("flag", QualitySettings().blocking_flags)
+def test_what_was_found_stands_in_the_way(flag: str) -> None:
     assert reason(GOOD, flags=("no_constraints", flag)) == flag
     assert reason(GOOD, QualitySettings(blocking_flags=()), flags=(flag,)) is None
 

@@ -21,6 +21,13 @@ def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
     assert (found.num_repeated, found.num_conflicting, found.num_broken) == (1, 0, 0)
 
 
+def test_an_empty_last_line_of_an_input_stays() -> None:
+    tests = pairs(("1 500\r\n\r\n", "0\n\n"), ("2 500\n7", "1"), ("\n", "0"))
+    found = normalise_tests(tests, (), is_function=False).tests
+    assert [test.input for test in found] == ["1 500\n\n", "2 500\n7\n", "\n"]
+    assert [test.output for test in found] == ["0\n", "1\n", "0\n"]
+
+
 def test_two_outputs_for_one_input_are_counted_and_kept() -> None:
     found = normalise_tests(pairs(("1", "2"), ("1\n", "3")), (), is_function=False)
     assert found.num_conflicting == 1

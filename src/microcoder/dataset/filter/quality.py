@@ -28,8 +28,15 @@ class QualitySettings(Config):
     """Share of the lines of 30 letters or more that were there before."""
     min_letters: float = Field(default=0.2, ge=0, le=1)
     """Share of letters among the characters that are no space, code and formulae left out."""
-    blocking_flags: tuple[str, ...] = ("needs_image", "interactive", "file_io", "many_answers")
-    """Flags of the process stage that turn a row away."""
+    blocking_flags: tuple[str, ...] = (
+        "needs_image",
+        "interactive",
+        "file_io",
+        "many_answers",
+        "needs_files",
+        "only_samples",
+    )
+    """Flags of the source or of the process stage that turn a row away."""
     needs_tests: bool = True
     """Turn away what has no test; false where tests are generated later."""
     min_relevance: float = Field(default=0.5, ge=0, le=1)
@@ -122,7 +129,7 @@ def not_a_program(candidate: Candidate, settings: QualitySettings) -> Finding:
 
 
 def flagged(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """The process stage found something that stands in the way."""
+    """Something was found that stands in the way."""
     found = sorted(set(candidate.flags) & set(settings.blocking_flags))
     return (found[0], ", ".join(found)) if found else None
 

@@ -30,7 +30,6 @@ TAKES = (
     "output_validator/**",
     "submissions/**",
     "include/**",
-    "graders/**",
 )
 """What is read of a package; `data` holds generators too, which are left out as no text is made of them."""
 
@@ -75,8 +74,10 @@ def read_kattis(row: Row) -> Candidate:
     if left_out:
         why = "of several files, another language, no known verdict, or no text"
         notes.append(("solutions", f"{len(left_out)} left out, {why}: {left_out[0]}"))
-    if any(name.startswith(("include/", "graders/")) for name in files):
+    if any(name.startswith("include/") for name in files):
         flags.append("needs_files")
+    if tests and all(group.startswith("sample") for group, _ in tests):
+        flags.append("only_samples")
     limits = settings.get("limits") if isinstance(settings.get("limits"), Mapping) else {}
     found = _NAME.search(statement)
     return row.candidate(
