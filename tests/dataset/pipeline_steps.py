@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -81,7 +81,7 @@ class Unique(Barrier):
     def look(self, candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
         return [(candidate.id, candidate.title) for candidate in candidates]
 
-    def decide(self, looks: Sequence[tuple[str, str]]) -> None:
+    def decide(self, looks: Iterable[tuple[str, str]]) -> None:
         self.counts = Counter(title for _, title in looks)
         self.members: dict[str, list[str]] = {}
         self.titles = dict(looks)

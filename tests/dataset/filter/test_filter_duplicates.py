@@ -12,7 +12,14 @@ from real_texts import deepseek, doocs, livecodebench
 from microcoder.dataset.candidates import Candidate, Solution
 from microcoder.dataset.filter import DuplicateSettings, Group, describe, find_duplicates
 from microcoder.dataset.filter.fingerprints import words
-from microcoder.dataset.filter.minhash import candidate_pairs, read_signatures, sign, similarity
+from microcoder.dataset.filter.minhash import (
+    band_keys,
+    candidate_pairs,
+    have_company,
+    read_signatures,
+    sign,
+    similarity,
+)
 from microcoder.types import Checker, TestCase
 
 STORY = (
@@ -206,3 +213,19 @@ def test_thresholds_are_the_config_s() -> None:
     for bar, num in ((score - 0.01, 1), (score + 0.01, 0)):
         chosen = DuplicateSettings(min_similarity=bar, num_bands=125)
         assert len(find_duplicates(describe(rows, chosen), chosen)) == num
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32), st.integers(2, 60))
+def test_rows_of_a_pair_have_company_in_a_band(seed: int, num: int) -> None:
+    signatures = np.random.default_rng(seed).integers(0, 3, (num, 20), dtype=np.uint32)
+    keys = band_keys(signatures, num_bands=5)
+    has_company = np.any([have_company(keys[:, band]) for band in range(5)], axis=0)
+    assert {number for pair in candidate_pairs(signatures, num_bands=5) for number in pair} == set(
+        np.flatnonzero(has_company).tolist()
+    )
+
+
+def test_what_comes_from_a_generator_is_found_too() -> None:
+    looks = describe([row("a/1"), row("b/1"), row("c/1", OTHER)])
+    assert find_duplicates(iter(looks)) == find_duplicates(looks) != []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from microcoder.dataset.build.config import DifficultySettings
@@ -33,7 +33,7 @@ class DuplicateBarrier(Barrier):
         """Return what shows that two records are one problem."""
         return describe(candidates, self._settings)
 
-    def decide(self, looks: Sequence[Fingerprint]) -> None:
+    def decide(self, looks: Iterable[Fingerprint]) -> None:
         """Find the groups."""
         for group in find_duplicates(looks, self._settings):
             self._groups |= dict.fromkeys((group.kept, *group.dropped), group)
@@ -72,13 +72,15 @@ class SelectionBarrier(Barrier):
         """Return what decides."""
         return [_Look(one.id, one.dataset, one.difficulty, one.pass_rates) for one in candidates]
 
-    def decide(self, looks: Sequence[_Look]) -> None:
+    def decide(self, looks: Iterable[_Look]) -> None:
         """Fit, then choose.
 
         Raises:
             DataError: no problem has a pass rate of the model that calibrates.
         """
         settings = self._settings
+        if not (settings.calibrate_by or settings.selects):
+            return
         rows = [Candidate(**look._asdict()) for look in looks]
         if settings.calibrate_by and rows:
             samples = published_attempts(rows, settings.calibrate_by)

@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import math
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
+import numpy as np
 from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.filter.fingerprints import source_keys, words
-from microcoder.dataset.filter.minhash import candidate_pairs, read_signatures, sign, similarity
+from microcoder.dataset.filter.minhash import (
+    band_keys,
+    candidate_pairs,
+    have_company,
+    read_signatures,
+    sign,
+    similarity,
+)
 from microcoder.dataset.process.completeness import Bound, parse_bounds
 
 Key = TypeVar("Key")
@@ -27,6 +37,7 @@ Value = TypeVar("Value")
 
 _MAX_SAME_TEXT = 8
 """Earlier records of the same words that one is compared with."""
+_LOOKS_AT_ONCE = 4096
 _MAX_TESTS = 32
 """First tests whose answers are compared; the statement's examples are among them as a rule."""
 
@@ -49,7 +60,7 @@ class DuplicateSettings(Config):
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What must be known of a record to find its duplicates: 1 KB as a rule, since all are in memory together."""
+    """What must be known of a record to find its duplicates: 1 KB as a rule."""
 
     id: str
     rank: tuple[int, ...]
@@ -144,9 +155,14 @@ def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | 
     Two records are one problem when they have the same source; or the same words, or words similar enough, and
     nothing says otherwise: another problem of the same platform, other bounds, another answer to the same input.
     Similar pairs are joined from the most similar down, and only while nothing in the two groups says otherwise.
+
+    Args:
+        looks: one per record, gone through twice; those that have nothing in common with another are not held, so
+            they may come from disk.
+        settings: what is similar.
     """
     settings = settings or DuplicateSettings()
-    records = sorted(looks, key=lambda look: (look.rank, look.id, look.text))
+    records = sorted(_with_company(looks, settings), key=lambda look: (look.rank, look.id, look.text))
     groups = _Groups(records)
     by_source: dict[str, list[int]] = defaultdict(list)
     by_text: dict[str, list[int]] = defaultdict(list)
@@ -179,6 +195,32 @@ def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | 
             if score >= settings.min_similarity:
                 groups.join(a, b, f"similarity {score:.2f}", guarded=True)
     return groups.found()
+
+
+def _with_company(looks: Iterable[Fingerprint], settings: DuplicateSettings) -> list[Fingerprint]:
+    """Return the records that share a source, their words or a band with another: no other can be a duplicate."""
+    if iter(looks) is looks:
+        looks = list(looks)
+    keys, owners, bands = array("Q"), array("Q"), []
+    for batch in _batches(looks):
+        start = sum(map(len, bands))
+        for number, look in enumerate(batch, start):
+            of_look = [*look.sources, *([f"text {look.text}"] if look.text else [])]
+            keys.extend(map(_number, of_look))
+            owners.extend([number] * len(of_look))
+        signatures = read_signatures(look.signature for look in batch)
+        bands.append(band_keys(signatures, num_bands=settings.num_bands))
+    wanted = np.zeros(sum(map(len, bands)), dtype=np.bool_)
+    wanted[np.array(owners)[have_company(np.array(keys))]] = True
+    for band in range(settings.num_bands if bands else 0):
+        wanted |= have_company(np.concatenate([of_batch[:, band] for of_batch in bands]))
+    return [look for look, is_wanted in zip(looks, wanted.tolist(), strict=True) if is_wanted]
+
+
+def _batches(looks: Iterable[Fingerprint]) -> Iterator[list[Fingerprint]]:
+    iterator = iter(looks)
+    while batch := list(islice(iterator, _LOOKS_AT_ONCE)):
+        yield batch
 
 
 def _contradict(one: Mapping[Key, Value], other: Mapping[Key, Value]) -> bool:

@@ -62,6 +62,24 @@ def similarity(one: Signature, other: Signature) -> float:
     return float((one == other).mean())
 
 
+def band_keys(signatures: NDArray[np.uint32], *, num_bands: int) -> NDArray[np.uint32]:
+    """Return a short hash of each band, shape (texts, bands): rows that agree in a band agree in its key."""
+    rows_per_band = signatures.shape[1] // num_bands
+    factors, _ = _permutations(rows_per_band, 0)
+    banded = signatures[:, : num_bands * rows_per_band].reshape(len(signatures), num_bands, rows_per_band)
+    return ((banded.astype(np.uint64) * factors).sum(axis=2, dtype=np.uint64) >> np.uint64(32)).astype(np.uint32)
+
+
+def have_company(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Tell, for each key, whether it is there more than once."""
+    order = np.argsort(keys, kind="stable")
+    is_next = keys[order][1:] == keys[order][:-1]
+    found = np.zeros(len(keys), dtype=np.bool_)
+    found[order[1:][is_next]] = True
+    found[order[:-1][is_next]] = True
+    return found
+
+
 def candidate_pairs(signatures: NDArray[np.uint32], *, num_bands: int, max_bucket: int = 64) -> set[tuple[int, int]]:
     """Return pairs of rows, lower first, that agree in all values of at least one band.
 

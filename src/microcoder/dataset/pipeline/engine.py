@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from microcoder.dataset.pipeline.parts import Part, RowsAside, count_rows, read_kept, write_part
+from microcoder.dataset.pipeline.parts import LooksAside, Part, RowsAside, count_rows, read_kept, write_part
 from microcoder.dataset.pipeline.steps import BarrierStep, InputShard, MapStep, Step, digest, step_key
-from microcoder.dataset.pipeline.workers import Chain, Looks, Runner, open_barrier, run_chain
+from microcoder.dataset.pipeline.workers import Chain, Runner, open_barrier, run_chain
 from microcoder.errors import DataError
 
 OnProgress = Callable[[str, int, int], None]
@@ -78,11 +78,13 @@ def run_steps(
         before = _parts_before(chain.first, everything, plan)
         given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
         paths = [[str(parts[index].path.absolute()) for parts in made.values()] for index in missing]
-        with _watched(made, on_progress):
-            looks = dict(run_chain(chain if is_open else Chain(chain.steps), given, paths, runner))
-        if chain.barrier and is_open:
-            before = list(made.values())[-1] if made else before
-            _decide(chain.barrier, [looks.pop(index) for index in range(len(shards))], before, decided, on_progress)
+        with LooksAside() as looks:
+            with _watched(made, on_progress):
+                for place, found in run_chain(chain if is_open else Chain(chain.steps), given, paths, runner):
+                    looks.add(missing[place], *found)
+            if chain.barrier and is_open:
+                before = list(made.values())[-1] if made else before
+                _decide(chain.barrier, looks, before, decided, on_progress)
     return list(plan.values()), _count(shards, everything, plan, redone)
 
 
@@ -153,20 +155,16 @@ def _count(
 
 
 def _decide(
-    step: BarrierStep, seen: list[Looks], before: Sequence[Part], parts: Sequence[Part], on_progress: OnProgress
+    step: BarrierStep, looks: LooksAside, before: Sequence[Part], parts: Sequence[Part], on_progress: OnProgress
 ) -> None:
     """Decide from what was seen of every row, then write the parts; no more than a shard of rows is in memory."""
     barrier = open_barrier(step)
-    ids = [of_shard.ids for of_shard in seen]
-    looks = [look for of_shard in seen for look in of_shard.looks]
-    seen.clear()
     barrier.decide(looks)
-    del looks
     missing = [index for index, part in enumerate(parts) if not part.is_there]
-    wanted = {name for index in missing for own in ids[index] for name in barrier.needs(own)}
+    wanted = {name for index in missing for own in looks.ids(index) for name in barrier.needs(own)}
     with RowsAside() as aside:
-        for index, of_shard in enumerate(ids):
-            if names := wanted.intersection(of_shard):
+        for index in range(len(parts)):
+            if names := wanted.intersection(looks.ids(index)):
                 aside.add(before[index].path, names)
         for number, index in enumerate(missing, 1 + len(parts) - len(missing)):
             candidates = read_kept(before[index].path)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,12 +85,14 @@ def count_rows(path: Path) -> tuple[int, int]:
     return sum(kept), len(kept) - sum(kept)
 
 
-class RowsAside:
-    """Rows that others want to see beside them, wherever they are: on disk, in a file that ends with this object."""
+class _Aside:
+    """A table on disk, in a file that ends with this object."""
+
+    _TABLE = ""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None)
-        self._connection.execute("CREATE TABLE rows (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID")
+        self._connection.execute(f"CREATE TABLE {self._TABLE}")
 
     def __enter__(self) -> Self:
         return self
@@ -98,6 +101,12 @@ class RowsAside:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.close()
+
+
+class RowsAside(_Aside):
+    """Rows that others want to see beside them, wherever they are."""
+
+    _TABLE = "rows (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID"
 
     def add(self, path: Path, names: Collection[str]) -> None:
         """Take these rows of a part."""
@@ -112,6 +121,28 @@ class RowsAside:
             (record,) = self._connection.execute("SELECT record FROM rows WHERE id = ?", (name,)).fetchone()
             found[name] = Candidate.model_validate_json(record)
         return found
+
+
+class LooksAside(_Aside):
+    """What was seen of every row; shards may come in any order."""
+
+    _TABLE = "shards (number INTEGER PRIMARY KEY, ids BLOB NOT NULL, looks BLOB NOT NULL)"
+
+    def add(self, shard: int, ids: Sequence[str], looks: Sequence[Any]) -> None:
+        """Take the ids of a shard's rows, and what was seen of each."""
+        row = (shard, pickle.dumps(list(ids)), pickle.dumps(list(looks)))
+        self._connection.execute("INSERT INTO shards VALUES (?, ?, ?)", row)
+
+    def ids(self, shard: int) -> list[str]:
+        """Return the ids of a shard's rows."""
+        (ids,) = self._connection.execute("SELECT ids FROM shards WHERE number = ?", (shard,)).fetchone()
+        return pickle.loads(ids)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through what was seen, shard after shard; as often as wanted."""
+        # Written by ourselves a moment ago, to a file without a name.
+        for (looks,) in self._connection.execute("SELECT looks FROM shards ORDER BY number"):
+            yield from pickle.loads(looks)
 
 
 def _records(path: Path) -> Iterator[tuple[bool, str]]:

@@ -75,14 +75,14 @@ Step = MapStep | BarrierStep
 
 
 class Barrier:
-    """A decision over all rows; memory holds what `look` returns for each, never the rows themselves."""
+    """A decision over all rows; the rows themselves and what `look` returns for each wait on disk."""
 
     def look(self, candidates: Sequence[Candidate]) -> Sequence[Any]:
         """Return, for each row, what has to be known of it for the decision, and little of it; runs in a worker."""
         raise NotImplementedError
 
-    def decide(self, looks: Sequence[Any]) -> None:
-        """Decide, from all looks in the order of the rows."""
+    def decide(self, looks: Iterable[Any]) -> None:
+        """Decide, from all looks in the order of the rows; they can be gone through more than once."""
         raise NotImplementedError
 
     def needs(self, name: str) -> Sequence[str]:
