@@ -96,7 +96,7 @@ class Candidate(Record):
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
     """What stands in the way: `needs_files` and `only_samples` say the source's format; `needs_image`, `interactive`,
-    `file_io` and `many_answers` are found in the process stage."""
+    `file_io` and `many_answers` are found in the process stage, `slow_passes` in the verify stage."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """Pass rates for calibration: `model=rate` where published, `model=passed/attempts` where measured."""

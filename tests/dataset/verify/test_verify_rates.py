@@ -2,11 +2,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from verify_candidates import make_candidate
 
+from microcoder.dataset import Candidate
 from microcoder.dataset.verify import (
     ChoiceSettings,
     Evidence,
     Trial,
     VerifySettings,
+    conclude,
     find_fault,
     measure_rates,
     rate_with_interval,
@@ -42,14 +44,22 @@ def trial(name: str, role: str, *failed: int) -> Trial:
     )
 
 
-def test_partial_programs_count_where_none_is_wrong() -> None:
-    partial = (trial("2", "partial"), trial("3", "partial"))
-    caught = (trial("0", "accepted"), trial("1", "wrong", 4))
-    settings = VerifySettings()
-    assert find_fault(Evidence(candidate=make_candidate(), trials=(*caught, *partial)), settings) is None
-    fault = find_fault(Evidence(candidate=make_candidate(), trials=(caught[0], *partial)), settings)
+def test_slow_and_partial_programs_that_pass_are_a_flag_and_a_fault_only_where_asked_for() -> None:
+    passing = (trial("2", "partial"), trial("3", "slow"))
+    accepted, caught = trial("0", "accepted"), (trial("1", "partial", 1), trial("4", "slow", 1))
+    evidence = Evidence(candidate=make_candidate(), trials=(accepted, *passing, caught[0]))
+    assert find_fault(evidence, VerifySettings()) is None
+    kept = conclude(evidence, VerifySettings())
+    assert isinstance(kept, Candidate)
+    assert kept.flags == ("slow_passes",)
+    fault = find_fault(evidence, VerifySettings(max_slow_passing=0.5))
     assert fault is not None
-    assert fault.reason == "wrong_passes"
+    assert fault.reason == "slow_passes"
+    half = Evidence(candidate=make_candidate(), trials=(accepted, *passing, *caught))
+    assert find_fault(half, VerifySettings(max_slow_passing=0.5)) is None
+    kept = conclude(half, VerifySettings())
+    assert isinstance(kept, Candidate)
+    assert kept.flags == ()
 
 
 def test_a_program_is_measured_by_tests_that_were_chosen_without_it() -> None:
@@ -60,4 +70,6 @@ def test_a_program_is_measured_by_tests_that_were_chosen_without_it() -> None:
     assert (rates.true_negative.right, rates.true_negative.total) == (0, 2)
     assert rates.true_negative_all_tests is not None
     assert rates.true_negative_all_tests.value == 1.0
+    assert rates.true_negative_released is not None
+    assert (rates.true_negative_released.right, rates.true_negative_released.total) == (1, 2)
     assert rates.true_positive is None, "without its only reference the problem would not be kept"

@@ -10,7 +10,9 @@ from microcoder.dataset.verify.choice import TestCost, choose_tests
 from microcoder.dataset.verify.settings import Role, VerifySettings
 from microcoder.types import Outcome, Record, TestCase
 
-STEP = "verify/1"
+STEP = "verify/2"
+_TOO_SLOW: tuple[Role, ...] = ("slow", "partial")
+"""Most partial programs are right and too slow for the largest tests; which are wrong, nobody says."""
 
 
 class Trial(Record):
@@ -93,12 +95,19 @@ def _find_passing(evidence: Evidence, settings: VerifySettings) -> Fault | None:
     is_plain = candidate.checker.type not in ("program", "unordered")
     if "many_answers" in candidate.flags and is_plain and len(evidence.tried_as("accepted")) < 2:
         return Fault("needs_checker", "many answers are right, and no second accepted program gives this one")
-    # Most partial programs are only too slow: where others are known to be wrong, those are what shows weak tests.
-    wrong = evidence.tried_as("wrong") or evidence.tried_as("partial")
-    passing = [trial.name for trial in wrong if trial.outcome is Outcome.ACCEPTED]
-    if wrong and len(passing) > settings.max_wrong_passing * len(wrong):
-        return Fault("wrong_passes", f"{len(passing)} of {len(wrong)} known-wrong programs pass: {', '.join(passing)}")
+    wrong, passing = _passing(evidence, "wrong")
+    if len(passing) > settings.max_wrong_passing * wrong:
+        return Fault("wrong_passes", f"{len(passing)} of {wrong} known-wrong programs pass: {', '.join(passing)}")
+    slow, passing = _passing(evidence, *_TOO_SLOW)
+    if len(passing) > settings.max_slow_passing * slow:
+        return Fault("slow_passes", f"{len(passing)} of {slow} slow or partial programs pass: {', '.join(passing)}")
     return None
+
+
+def _passing(evidence: Evidence, *roles: Role) -> tuple[int, list[str]]:
+    """Return how many programs were tried in these roles, and the names of those that passed."""
+    trials = evidence.tried_as(*roles)
+    return len(trials), [trial.name for trial in trials if trial.outcome is Outcome.ACCEPTED]
 
 
 def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Rejection:
@@ -112,6 +121,10 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     candidate = evidence.candidate
     if fault is not None:
         return candidate.reject("verify", *fault)
+    slow, passing = _passing(evidence, *_TOO_SLOW)
+    if 2 * len(passing) > slow:
+        how = f"{len(passing)} of {slow} slow or partial programs pass"
+        candidate = candidate.change("verify", STEP, how, flags=(*candidate.flags, "slow_passes"))
     changed = candidate.change("verify", STEP, _describe(evidence), solutions=_references_first(evidence))
     how = f"{settings.choice.mode}: {len(chosen)} of {len(candidate.tests)}"
     tests = tuple(candidate.tests[number] for number in chosen)

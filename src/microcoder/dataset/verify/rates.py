@@ -1,7 +1,8 @@
 """How often the verifier is right: its true-positive and true-negative rate, for the release's card.
 
 A kept problem passes its own references by construction, so each program is measured by a verifier that did not know
-it: the problem is decided, and its tests are chosen, without that program (leave one out).
+it: the problem is decided, and its tests are chosen, without that program (leave one out). What the released tests do
+with the known-wrong programs that they were chosen by stands beside it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Literal
 
 from microcoder.dataset.verify.evidence import Evidence, Trial, chosen_tests, find_fault
 from microcoder.dataset.verify.settings import Role, VerifySettings
@@ -46,21 +48,25 @@ class Rates(Record):
     """Programs known to solve a part only that fail them."""
     true_negative_all_tests: Rate | None
     """Known-wrong programs that fail the source's tests, before the choice."""
+    true_negative_released: Rate | None
+    """Known-wrong programs of the kept problems that fail the released tests, which were chosen knowing them."""
 
 
 Counts = Mapping[str, tuple[int, int]]
 """By field of `Rates`: how many programs of one problem are judged right, and of how many."""
 
-_COUNTED: Mapping[str, tuple[Role, bool]] = MappingProxyType(
+_Tests = Literal["chosen_without", "all", "released"]
+_COUNTED: Mapping[str, tuple[Role, _Tests]] = MappingProxyType(
     {
-        "true_positive": ("accepted", False),
-        "true_negative": ("wrong", False),
-        "true_negative_slow": ("slow", False),
-        "true_negative_partial": ("partial", False),
-        "true_negative_all_tests": ("wrong", True),
+        "true_positive": ("accepted", "chosen_without"),
+        "true_negative": ("wrong", "chosen_without"),
+        "true_negative_slow": ("slow", "chosen_without"),
+        "true_negative_partial": ("partial", "chosen_without"),
+        "true_negative_all_tests": ("wrong", "all"),
+        "true_negative_released": ("wrong", "released"),
     }
 )
-"""Field of `Rates` -> the programs it counts, and whether by all tests rather than by the chosen ones."""
+"""Field of `Rates` -> the programs it counts, and by which tests."""
 
 
 def measure_rates(evidence: Iterable[Evidence], settings: VerifySettings, *, seed: int = 0) -> Rates:
@@ -70,7 +76,7 @@ def measure_rates(evidence: Iterable[Evidence], settings: VerifySettings, *, see
 
 def count_right(item: Evidence, settings: VerifySettings) -> Counts:
     """Return what one problem adds to the rates."""
-    return {name: _count(item, role, settings, by_all=by_all) for name, (role, by_all) in _COUNTED.items()}
+    return {name: _count(item, role, settings, by=by) for name, (role, by) in _COUNTED.items()}
 
 
 def combine_counts(counts: Sequence[Counts], *, seed: int = 0) -> Rates:
@@ -79,22 +85,22 @@ def combine_counts(counts: Sequence[Counts], *, seed: int = 0) -> Rates:
     return Rates.model_validate({name: rate_with_interval(of_name, seed=seed) for name, of_name in found.items()})
 
 
-def _count(item: Evidence, role: Role, settings: VerifySettings, *, by_all: bool) -> tuple[int, int]:
+def _count(item: Evidence, role: Role, settings: VerifySettings, *, by: _Tests) -> tuple[int, int]:
     right = total = 0
     for trial in item.tried_as(role):
-        if not _is_kept_without(item, trial, settings):
+        known = None if by == "released" else trial
+        if not _is_kept_without(item, known, settings):
             continue
         total += 1
         if role == "accepted":
             right += trial.outcome is Outcome.ACCEPTED
         else:
-            kept = range(len(item.candidate.tests))
-            chosen = kept if by_all else chosen_tests(item, settings, without=trial)
-            right += bool(set(trial.failed) & set(chosen))
+            kept = range(len(item.candidate.tests)) if by == "all" else chosen_tests(item, settings, without=known)
+            right += bool(set(trial.failed) & set(kept))
     return right, total
 
 
-def _is_kept_without(item: Evidence, trial: Trial, settings: VerifySettings) -> bool:
+def _is_kept_without(item: Evidence, trial: Trial | None, settings: VerifySettings) -> bool:
     others = tuple(other for other in item.trials if other is not trial)
     has_reference = any(other.role == "accepted" for other in others)
     return has_reference and find_fault(item.model_copy(update={"trials": others}), settings) is None

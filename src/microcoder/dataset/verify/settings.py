@@ -37,8 +37,10 @@ class VerifySettings(Config):
     max_accepted_crashing: float = Field(default=0.5, ge=0, lt=1)
     """Share of the accepted programs that may crash or hit a limit; they are dropped. A refused output never may be."""
     max_wrong_passing: float = Field(default=0.5, ge=0, le=1)
-    """Share of the known-wrong programs that may pass all tests; beyond it the tests are too weak. Programs known to
-    solve a part count only where none is known to be wrong."""
+    """Share of the known-wrong programs that may pass all tests; beyond it the tests are too weak."""
+    max_slow_passing: float = Field(default=1.0, ge=0, le=1)
+    """Share of the programs known to be too slow, or to solve a part, that may pass all tests. Where more than half do,
+    the problem has the flag `slow_passes`: its tests tell right from wrong, not fast from slow."""
     max_accepted: int = Field(default=6, ge=1)
     """Accepted programs that are run, those in the language of the answers first."""
     max_wrong: int = Field(default=24, ge=0)
