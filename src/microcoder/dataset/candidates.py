@@ -95,8 +95,8 @@ class Candidate(Record):
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
-    """What stands in the way: `needs_files` and `only_samples` say the source's format; `needs_image`, `interactive`,
-    `file_io` and `many_answers` are found in the process stage, `slow_passes` in the verify stage."""
+    """What stands in the way: the source's format says `gives_points`, `needs_files` and `only_samples`, the process
+    stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the verify stage `slow_passes`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """Pass rates for calibration: `model=rate` where published, `model=passed/attempts` where measured."""

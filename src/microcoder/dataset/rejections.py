@@ -31,6 +31,7 @@ REASONS: dict[str, str] = {
     "interactive": "the program talks with a judge",
     "file_io": "the program reads or writes files",
     "many_answers": "several answers are right and no checker decides",
+    "gives_points": "its output validator gives points, and nothing says from how many on an answer is right",
     "needs_files": "a program is built together with files of its package, such as a grader that calls it",
     "only_samples": "the package has no tests but the examples that its statement shows",
     "no_tests": "nothing to judge an answer by",

@@ -33,6 +33,7 @@ class QualitySettings(Config):
         "interactive",
         "file_io",
         "many_answers",
+        "gives_points",
         "needs_files",
         "only_samples",
     )

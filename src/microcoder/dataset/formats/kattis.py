@@ -74,6 +74,8 @@ def read_kattis(row: Row) -> Candidate:
     if left_out:
         why = "of several files, another language, no known verdict, or no text"
         notes.append(("solutions", f"{len(left_out)} left out, {why}: {left_out[0]}"))
+    if "score" in _text(settings, "validation").split():
+        flags.append("gives_points")
     if any(name.startswith("include/") for name in files):
         flags.append("needs_files")
     if tests and all(group.startswith("sample") for group, _ in tests):
