@@ -12,15 +12,15 @@ Pages opened from disk may not fetch, but may load scripts: each piece of data i
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from microcoder.errors import DataError
+from microcoder.pieces import cut_pieces
 from microcoder.viewer.answers import describe_run, describe_test, facets_of, shorten
 from microcoder.viewer.index import Index
 from microcoder.viewer.server import encode, read_static
@@ -33,7 +33,6 @@ LONGEST_TEXT = 20_000
 _MARK = "data/runs.js"
 _PLACE = b"<!-- bundle -->"
 _SCRIPT = b'<script src="data/runs.js" defer></script>'
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +76,10 @@ def _pieces(source: Source, index: Index) -> Iterator[tuple[str, Any]]:
     words = {name: list(values) for name, values in index.words.items()}
     sizes = {"rows_a_chunk": ROWS_A_CHUNK, "problems_a_chunk": PROBLEMS_A_CHUNK}
     yield "index", {"words": words, "columns": columns, **sizes}
-    for number, rows in enumerate(_chunks(source.read_all(index), ROWS_A_CHUNK)):
+    for number, rows in enumerate(cut_pieces(source.read_all(index), ROWS_A_CHUNK)):
         yield f"rows-{number}", [shorten(row, LONGEST_TEXT) for row in rows]
     if not source.tests.is_empty:
-        for number, names in enumerate(_chunks(iter(words["problem_id"]), PROBLEMS_A_CHUNK)):
+        for number, names in enumerate(cut_pieces(words["problem_id"], PROBLEMS_A_CHUNK)):
             yield f"tests-{number}", {name: _tests(source, name) for name in names}
 
 
@@ -99,11 +98,6 @@ def _plain(column: Any) -> list[Any]:
     if column.dtype.kind == "f":
         return [None if np.isnan(value) else round(value, 6) for value in column.tolist()]
     return column.tolist()
-
-
-def _chunks(items: Iterator[T], size: int) -> Iterator[Sequence[T]]:
-    while chunk := list(islice(items, size)):
-        yield chunk
 
 
 def _write_piece(folder: Path, name: str, value: Any) -> int:

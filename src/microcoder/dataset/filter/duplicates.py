@@ -11,9 +11,8 @@ import hashlib
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -31,6 +30,7 @@ from microcoder.dataset.filter.minhash import (
     similarity,
 )
 from microcoder.dataset.process.completeness import Bound, parse_bounds
+from microcoder.pieces import cut_pieces
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -202,7 +202,7 @@ def _with_company(looks: Iterable[Fingerprint], settings: DuplicateSettings) -> 
     if iter(looks) is looks:
         looks = list(looks)
     keys, owners, bands = array("Q"), array("Q"), []
-    for batch in _batches(looks):
+    for batch in cut_pieces(looks, _LOOKS_AT_ONCE):
         start = sum(map(len, bands))
         for number, look in enumerate(batch, start):
             of_look = [*look.sources, *([f"text {look.text}"] if look.text else [])]
@@ -215,12 +215,6 @@ def _with_company(looks: Iterable[Fingerprint], settings: DuplicateSettings) -> 
     for band in range(settings.num_bands if bands else 0):
         wanted |= have_company(np.concatenate([of_batch[:, band] for of_batch in bands]))
     return [look for look, is_wanted in zip(looks, wanted.tolist(), strict=True) if is_wanted]
-
-
-def _batches(looks: Iterable[Fingerprint]) -> Iterator[list[Fingerprint]]:
-    iterator = iter(looks)
-    while batch := list(islice(iterator, _LOOKS_AT_ONCE)):
-        yield batch
 
 
 def _contradict(one: Mapping[Key, Value], other: Mapping[Key, Value]) -> bool:

@@ -7,10 +7,9 @@ lineage-00000.parquet    one change to one field of a kept problem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,13 +18,13 @@ from pydantic import ValidationError
 from microcoder.dataset.candidates import Candidate, Rejection
 from microcoder.dataset.release.tally import Tally
 from microcoder.errors import DataError
+from microcoder.pieces import cut_pieces
 from microcoder.runs import write_parquet
 from microcoder.types import Problem
 
 MARKER = "manifest.json"
 """Written last: a folder without it holds no whole corpus."""
 _ROWS_PER_FILE = 2000
-T = TypeVar("T")
 
 _TEXT, _TEXTS, _REAL = pa.string(), pa.list_(pa.string()), pa.float64()
 _PROBLEMS = pa.schema(
@@ -70,14 +69,14 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
         *folder.glob("lineage-*.parquet"),
     ]:
         old.unlink()
-    for number, batch in enumerate(_batches(kept)):
+    for number, batch in enumerate(cut_pieces(kept, _ROWS_PER_FILE)):
         problems = [problem_row(candidate) for candidate in batch]
         for row in problems:
             tally.count_problem(row)
         write_parquet(folder / f"problems-{number:05d}.parquet", problems, _PROBLEMS)
         lines = [{"id": c.id, **line.model_dump()} for c in batch for line in c.lineage]
         write_parquet(folder / f"lineage-{number:05d}.parquet", lines, _LINEAGE)
-    for number, batch in enumerate(_batches(rejected)):
+    for number, batch in enumerate(cut_pieces(rejected, _ROWS_PER_FILE)):
         rows = [rejected_row(row) for row in batch]
         for row in rows:
             tally.count_rejection(row)
@@ -135,9 +134,3 @@ def read_released(folder: Path) -> list[Problem]:
         except (OSError, pa.ArrowException, ValidationError) as error:
             raise DataError(f"{path} is damaged ({type(error).__name__}); build the corpus again") from None
     return problems
-
-
-def _batches(rows: Iterable[T]) -> Iterator[list[T]]:
-    iterator = iter(rows)
-    while batch := list(islice(iterator, _ROWS_PER_FILE)):
-        yield batch
