@@ -23,6 +23,7 @@ from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, Prepar
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.sandbox.protocol import STDIN_FILE
 from microcoder.evaluator.schedule import Gate
+from microcoder.evaluator.sharing import MIN_TESTS, can_share, choose_tests, judge_together
 from microcoder.evaluator.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied, Task
 from microcoder.types import Checker, Outcome, Program, TestResult, Verdict
 
@@ -91,6 +92,7 @@ class Session:
         self._level = ""
         self.reruns = 0
         """Tests that were run again alone because they ended close to their time limit."""
+        self.shared = self.fallbacks = 0
         self.retries = 0
         """Tests and builds that were run again because the sandbox died."""
 
@@ -146,9 +148,27 @@ class Session:
                 package = _package(program.code) if isinstance(loaded, LoadedProgram) else ""
                 if names_stdin and max(len(test.stdin) for test in prepared.tests) > _LARGE_STDIN_BYTES:
                     package += _LARGE
-                for test in prepared.tests:
+                tests, may_share = prepared.tests, None
+                while len(results) < len(tests):
                     if not is_wanted():
                         raise Abandoned
+                    rest = tests[len(results) :]
+                    if results and results[-1].verdict is Outcome.ACCEPTED and len(rest) >= MIN_TESTS and not names_stdin and isinstance(loaded, LoadedProgram):
+                        if may_share is None:
+                            may_share = can_share(program, prepared)
+                        together = choose_tests(rest, results[-1]) if may_share else ()
+                        if together:
+                            task = loaded.task(b"", fn_name=prepared.problem.fn_name)
+                            with self._gate.shared():
+                                good = self._with_one_retry(
+                                    package, lambda sandbox, task=task, together=together: judge_together(sandbox, task, prepared, together)
+                                )
+                            results += good
+                            self.shared += len(good)
+                            if len(good) == len(together):
+                                continue
+                            self.fallbacks += 1
+                    test = tests[len(results)]
                     files = {STDIN_FILE: test.stdin} if names_stdin else None
                     task = loaded.task(test.stdin, fn_name=prepared.problem.fn_name, files=files)
                     results.append(self._judge_test(package, loaded, task, prepared, test, checking))

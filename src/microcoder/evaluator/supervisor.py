@@ -290,6 +290,38 @@ class Sandbox:
                 wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
             )
 
+    def run_batch(self, task: Task, inputs: bytes, limits: Limits) -> tuple[Result, bytes, int]:
+        """Run several tests of a program in one process.
+
+        Args:
+            task: the program; its stdin is not used.
+            inputs: of all tests, see `sandbox/batch.py`.
+            limits: of all of them together.
+
+        Returns:
+            How the process ended, the frames it left, and how many bytes of stderr.
+
+        Raises:
+            SandboxDied: the fork server broke, or an earlier run raised anything.
+        """
+        with contextlib.ExitStack() as opened:
+            given = self._inputs.open(inputs)
+            opened.callback(os.close, given)
+            files = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "stdout", "stderr", "frames")]
+            for descriptor in files:
+                opened.callback(os.close, descriptor)
+            request = Request(
+                limits.cpu_seconds,
+                limits.wall_seconds,
+                limits.memory_bytes,
+                limits.output_bytes + 1,
+                task.fn_name,
+                is_batch=True,
+            )
+            stdin, stdout, stderr, frames = files
+            result = self._exchange(request, [task.source, task.cache, stdin, stdout, stderr, given, frames])
+            return result, _read_all(frames, os.fstat(frames).st_size), os.fstat(stderr).st_size
+
     def _exchange(self, request: Request, descriptors: Sequence[int]) -> Result:
         try:
             self._send(request.pack(), descriptors)

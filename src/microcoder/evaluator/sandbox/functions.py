@@ -69,15 +69,34 @@ def build_prelude() -> dict[str, Any]:
     return {**names, **vars(builtins)}
 
 
-def run_function(program: Loaded, fn_name: str, prelude: dict[str, Any]) -> int:
-    """Define the program, call its function with stdin's arguments, write the result to the wire."""
+def prelude_names() -> dict[str, tuple[str, str]]:
+    """Return the names of the prelude: the module each is from, and its name there; empty for the module itself."""
+    names: dict[str, tuple[str, str]] = {}
+    for module in _STARRED_NAMES.split():
+        loaded = importlib.import_module(module)
+        public = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
+        names.update({name: (module, name) for name in public})
+    return {**names, **{module: (module, "") for module in _MODULE_NAMES.split()}}
+
+
+def send_result(wire: bytes) -> None:
+    """Write a result to the wire, in place of whatever is there."""
+    os.ftruncate(WIRE_FD, 0)
+    os.lseek(WIRE_FD, 0, os.SEEK_SET)
+    while wire:
+        wire = wire[os.write(WIRE_FD, wire) :]
+
+
+def run_function(program: Loaded, fn_name: str, prelude: dict[str, Any]) -> tuple[int, bytes]:
+    """Define the program, call its function with stdin's arguments; return the exit code and the encoded result."""
     arguments = _read_arguments()
     namespace = new_main_module(MODULE_NAME, prelude)
     sys.setrecursionlimit(_RECURSION_LIMIT)
-    status = guarded(_call, program, namespace, fn_name, arguments)
+    returned: list[bytes] = []
+    status = guarded(_call, program, namespace, fn_name, arguments, returned)
     with contextlib.suppress(BaseException):
         sys.stderr.flush()
-    return status
+    return status, b"".join(returned)
 
 
 def _read_arguments() -> list[Any]:
@@ -90,7 +109,9 @@ def _read_arguments() -> list[Any]:
     return arguments
 
 
-def _call(program: Loaded, namespace: dict[str, Any], fn_name: str, arguments: list[Any]) -> None:
+def _call(
+    program: Loaded, namespace: dict[str, Any], fn_name: str, arguments: list[Any], returned: list[bytes]
+) -> None:
     exec(program.code, namespace)
     solution = namespace.get("Solution")
     if solution is not None and hasattr(solution, fn_name):
@@ -100,11 +121,7 @@ def _call(program: Loaded, namespace: dict[str, Any], fn_name: str, arguments: l
     else:
         raise NameError(f"the program defines neither Solution.{fn_name} nor a function {fn_name}")
     result = function(*arguments)
-    wire = json.dumps(encode(result), separators=(",", ":")).encode()
-    os.ftruncate(WIRE_FD, 0)
-    os.lseek(WIRE_FD, 0, os.SEEK_SET)
-    while wire:
-        wire = wire[os.write(WIRE_FD, wire) :]
+    returned.append(json.dumps(encode(result), separators=(",", ":")).encode())
 
 
 def encode(value: Any, depth: int = 0) -> Encoded:

@@ -47,6 +47,8 @@ class Request(NamedTuple):
     """What a Python program finds in sys.argv after its own name."""
     files: tuple[str, ...] = ()
     """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
+    is_batch: bool = False
+    """Run several tests in one process; its descriptors: source, cache, stdin, stdout, stderr, inputs, frames."""
 
     def pack(self) -> bytes:
         """Return the message."""

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from microcoder.evaluator.sandbox import functions, layers, mounts, native, runner, seccomp, setup
+from microcoder.evaluator.sandbox import batch, functions, layers, mounts, native, runner, seccomp, setup
 from microcoder.evaluator.sandbox.limits import LimitSetter
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
@@ -41,6 +41,8 @@ class Test(NamedTuple):
     """stdin, stdout, stderr."""
     wire: int
     """Where a function's result goes; -1 for any other test."""
+    batch: tuple[int, int] | None
+    """Inputs and frames of several tests."""
 
 
 class ForkServer:
@@ -56,6 +58,7 @@ class ForkServer:
             config = json.loads(self._receive()[0].removeprefix(CONFIG))
             self._setup = setup.isolate(config, self._control)
             self._prelude = functions.build_prelude()
+            self._library = batch.Library()
             base_bytes, self._base_kib = setup.finish(self._setup, config)
             self._limits = LimitSetter(
                 base_bytes,
@@ -78,7 +81,9 @@ class ForkServer:
             request = Request.unpack(message)
             source, cache, *standard = descriptors[:5]
             extra = descriptors[5:]
-            wire = extra.pop(0) if request.fn_name or (self._builds and request.command) else -1
+            shared = (extra.pop(0), extra.pop(0)) if request.is_batch else None
+            has_wire = (request.fn_name and not shared) or (self._builds and request.command)
+            wire = extra.pop(0) if has_wire else -1
             problem = self._lay_out(request.files, extra)
             if problem:
                 self._control.send(FAILED + problem.encode()[:2000])
@@ -87,7 +92,7 @@ class ForkServer:
                 self._limits.lend(request)
             pid = os.fork()
             if pid == 0:
-                return Test(request, source, cache, standard, wire)
+                return Test(request, source, cache, standard, wire, shared)
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
             result = wait_with_limits(pid, request, self._control.fileno(), inherited_kib)
@@ -138,19 +143,33 @@ class ForkServer:
                 sys.path.insert(0, self._setup.scratch or "")
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
-            if is_function:
-                os.dup2(test.wire, WIRE_FD)
-            os.closerange(WIRE_FD + is_function, _HIGHEST_FD)
+            own = test.batch or ((test.wire,) if is_function else ())
+            # Moved out of each other's way first: one may have the number that another is to have.
+            for number, moved in enumerate([os.dup(descriptor) for descriptor in own], WIRE_FD):
+                os.dup2(moved, number)
+            os.closerange(WIRE_FD + len(own), _HIGHEST_FD)
             runner.restore_signals()
             if self._setup.has(layers.SECCOMP):
                 (self._setup.per_test_filter or SeccompFilter(seccomp.per_test(os.getpid()))).install()
-            if is_function:
-                status = functions.run_function(code, test.request.fn_name, self._prelude)
+            if test.batch:
+                self._run_batch(code, test.request.fn_name)
+                status = 0
+            elif is_function:
+                status, returned = functions.run_function(code, test.request.fn_name, self._prelude)
+                functions.send_result(returned)
             else:
                 status = runner.run_program(code, test.request.arguments)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
+
+    def _run_batch(self, program: runner.Loaded, fn_name: str) -> None:
+        """Run all tests of a batch, as far as they end well."""
+        tests = batch.Batch(batch.Files(WIRE_FD, WIRE_FD + 1), self._library)
+        if fn_name:
+            tests.run(lambda: functions.run_function(program, fn_name, self._prelude))
+        else:
+            tests.run(lambda: (runner.run_program(program), tests.read_stdout()))
 
     def _become_binary(self, test: Test) -> NoReturn:
         """Run the built program, or the compiler where this fork server builds."""
