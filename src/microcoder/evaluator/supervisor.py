@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from microcoder.errors import EvaluatorFault
+from microcoder.evaluator import private_folders
 from microcoder.evaluator.inputs import InputShelf, make_memory_file
 from microcoder.evaluator.interpreter import STANDARD_PRELOAD, current_interpreter
 from microcoder.evaluator.isolation import Isolation
-from microcoder.evaluator.sandbox.layers import LAYERS
+from microcoder.evaluator.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
     CONFIG,
@@ -221,6 +222,7 @@ class Sandbox:
             theirs.close()
             os.close(stdin)
         self._socket = ours
+        self._folder = private_folders.reserve_name()
         config = {
             "layers": self._layers,
             "libraries": [*interpreter.libraries, *(path for path in self._toolchain or () if os.path.exists(path))],
@@ -230,6 +232,7 @@ class Sandbox:
             "preload": self._preload,
             "builds": self._toolchain is not None,
             "scratch_mib": self._scratch_mib,
+            "folder": self._folder,
         }
         try:
             self._send(CONFIG + json.dumps(config).encode())
@@ -243,6 +246,8 @@ class Sandbox:
             raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
         missing = json.loads(answer.removeprefix(READY))["missing"]
         self.isolation = Isolation(tuple(layer for layer in LAYERS if layer not in missing), missing)
+        if MOUNT_NAMESPACE in missing:
+            private_folders.sweep(os.path.dirname(self._folder))
 
     def run(self, task: Task, limits: Limits) -> Run:
         """Run one test.
@@ -318,6 +323,7 @@ class Sandbox:
         self.interrupt()
         self._process.wait()
         self._socket.close()
+        private_folders.remove(self._folder)
 
     def _send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []

@@ -20,7 +20,7 @@ import re
 import signal
 
 from microcoder.evaluator.compare import Comparison, compare_output, compare_value
-from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
+from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, WALL_EXPIRED
 from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.evaluator.values import MalformedWire, decode_value
 from microcoder.types import CHECKER_FAULT, Checker, Outcome, TestResult
@@ -73,6 +73,8 @@ def find_failure(
             return Outcome.OUTPUT_LIMIT, f"{name} exceeds {limits.output_bytes >> 20} MiB"
     if result.signal == signal.SIGXFSZ:
         return Outcome.OUTPUT_LIMIT, f"a file exceeds {limits.output_bytes >> 20} MiB"
+    if result.expired == FOLDER_EXPIRED:
+        return Outcome.OUTPUT_LIMIT, "its files exceed what a test may write"
     last_line = _last_line(run.stderr)
     memory_mib = result.memory_kib / 1024
     is_out_of_memory = (result.exit_code > 0 and _MEMORY_ERROR.match(last_line)) or (

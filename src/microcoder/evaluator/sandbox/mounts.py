@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,8 @@ from microcoder.evaluator.sandbox.syscalls import make_mount_read_only, mount, p
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 _STAGES = ("/mnt", "/media", "/srv", "/proc")
 
+SCRATCH_MODE = 0o1777
+"""Of the scratch folder: its owner need not be who the programs run as."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 PACKAGES = "/packages"
 
@@ -39,7 +40,7 @@ def enter_private_root(
     stage = next(s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in libraries))
     mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
     os.mkdir(stage + scratch)
-    size = f"size={scratch_mib}m,nr_inodes=256,mode=1777"
+    size = f"size={scratch_mib}m,nr_inodes=256,mode={SCRATCH_MODE:o}"
     mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV | _NOEXEC, size)
     bound: list[str] = []
     for path in libraries:
@@ -85,35 +86,3 @@ def _make_read_only(target: str, *, has_devices: bool = False) -> None:
         if error.errno != errno.ENOSYS:
             raise
         mount("none", target, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | (0 if has_devices else _NODEV))
-
-
-def empty_folder(folder: str) -> None:
-    """Remove what a test left behind.
-
-    Raises:
-        OSError: something could not be removed; the sandbox must not be used again.
-    """
-    with contextlib.suppress(PermissionError):
-        os.chmod(folder, 0o1777)
-    moved = 0
-    while folders := _remove_files(folder):
-        # What is inside is moved up, under names that no program could have taken, so that no path gets too long
-        # and no descriptor stays open on the way down.
-        prefix = f"{folder}/{os.urandom(16).hex()}"
-        for path in folders:
-            os.chmod(path, 0o700)
-            for inner in _remove_files(path):
-                os.chmod(inner, 0o700)
-                os.rename(inner, f"{prefix}-{moved}")
-                moved += 1
-            os.rmdir(path)
-
-
-def _remove_files(folder: str) -> list[str]:
-    """Remove what is no folder, and return the folders."""
-    with os.scandir(folder) as entries:
-        found = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for path, is_folder in found:
-        if not is_folder:
-            os.unlink(path)
-    return [path for path, is_folder in found if is_folder]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
 MAX_MESSAGE = 1 << 16
 
-FINISHED, CPU_EXPIRED, WALL_EXPIRED = 0, 1, 2
+FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED = 0, 1, 2, 3
 
 COMPILED, REJECTED = b"C", b"E"
 """First byte of a program's cache memfd, written before any of its own code runs: bytecode or a message follows."""

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from microcoder.evaluator.sandbox import functions, layers, mounts, native, runner, seccomp, setup
+from microcoder.evaluator.sandbox import folders, functions, layers, native, redirection, runner, seccomp, setup
 from microcoder.evaluator.sandbox.limits import LimitSetter
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
@@ -20,11 +20,11 @@ from microcoder.evaluator.sandbox.protocol import (
     FAILED,
     MAX_MESSAGE,
     READY,
-    STDIN_FILE,
     WIRE_FD,
     Request,
 )
-from microcoder.evaluator.sandbox.syscalls import SeccompFilter
+from microcoder.evaluator.sandbox.quota import Quota
+from microcoder.evaluator.sandbox.syscalls import PR_SET_PDEATHSIG, SeccompFilter, prctl
 from microcoder.evaluator.sandbox.watch import wait_with_limits
 
 _MAX_PASSED_FDS = 16
@@ -41,6 +41,8 @@ class Test(NamedTuple):
     """stdin, stdout, stderr."""
     wire: int
     """Where a function's result goes; -1 for any other test."""
+    quota: Quota | None
+    """What counts what it takes, where nothing else does."""
 
 
 class ForkServer:
@@ -63,6 +65,8 @@ class ForkServer:
                 is_raising_filtered=self._setup.has(layers.SECCOMP) and not config["builds"],
             )
             self._builds = bool(config["builds"])
+            self._scratch_bytes = config["scratch_mib"] << 20
+            self._redirects = self._setup.scratch != redirection.USUAL
         except Exception as error:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
@@ -85,30 +89,34 @@ class ForkServer:
                 os._exit(1)
             if self._setup.has(layers.RESOURCE_LIMITS):
                 self._limits.lend(request)
+            quota = None
+            if self._setup.file_rules.is_counted:
+                quota = Quota(self._setup.scratch, self._scratch_bytes, has_files=bool(request.files))
             pid = os.fork()
             if pid == 0:
-                return Test(request, source, cache, standard, wire)
+                return Test(request, source, cache, standard, wire, quota)
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
-            result = wait_with_limits(pid, request, self._control.fileno(), inherited_kib)
-            self._clear_namespace()
+            result = wait_with_limits(pid, request, self._control.fileno(), inherited_kib, quota)
+            has_left_processes = self._clear_processes()
             if self._builds and request.command:
                 self._limits.lift()
                 _copy(BUILT_FILE, wire)
             for number in descriptors:
                 os.close(number)
             self._control.send(result.pack())
-            if self._setup.scratch:
-                mounts.empty_folder(self._setup.scratch)
+            if has_left_processes:
+                # They are in our process group, which nothing leaves; what comes next starts another fork server.
+                os.killpg(0, signal.SIGKILL)
+            folders.empty_folder(self._setup.scratch, self._setup.scratch_mode)
 
     def _lay_out(self, names: Sequence[str], descriptors: Sequence[int]) -> str:
         """Put files into the scratch folder; return what went wrong."""
         if not names:
             return ""
         self._limits.lift()
-        if not self._setup.scratch:
-            # A program that only names /dev/stdin does without; otherwise naming it would leave a program unscored.
-            return "" if set(names) == {STDIN_FILE} else "files for a test need the mount namespace"
+        if sum(os.fstat(content).st_size for content in descriptors) > self._scratch_bytes:
+            return f"files for a test take more than {self._scratch_bytes >> 20} MiB"
         contents = iter(descriptors)
         try:
             for name in names:
@@ -135,15 +143,15 @@ class ForkServer:
                 self._become_binary(test)
             if any(name.endswith(".py") for name in test.request.files):
                 # As beside any script: what came with a program can be imported by it.
-                sys.path.insert(0, self._setup.scratch or "")
+                sys.path.insert(0, self._setup.scratch)
+            if self._redirects and redirection.is_needed(test.source):
+                redirection.lead_to(self._setup.scratch)
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
             if is_function:
                 os.dup2(test.wire, WIRE_FD)
-            os.closerange(WIRE_FD + is_function, _HIGHEST_FD)
+            self._close_in(test, WIRE_FD + is_function)
             runner.restore_signals()
-            if self._setup.has(layers.SECCOMP):
-                (self._setup.per_test_filter or SeccompFilter(seccomp.per_test(os.getpid()))).install()
             if is_function:
                 status = functions.run_function(code, test.request.fn_name, self._prelude)
             else:
@@ -159,13 +167,35 @@ class ForkServer:
             signal.signal(number, signal.SIG_DFL)
         if self._builds:
             os.closerange(WIRE_FD, _HIGHEST_FD)
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if self._setup.has(layers.SECCOMP):
+                has_own_processes = self._setup.is_init
+                SeccompFilter(
+                    seccomp.per_build(has_own_processes=has_own_processes, files=self._setup.file_rules)
+                ).install()
             native.run_compiler(test.request.command)
         os.dup2(test.source, WIRE_FD, inheritable=False)
-        os.closerange(WIRE_FD + 1, _HIGHEST_FD)
-        if self._setup.has(layers.SECCOMP):
-            own_pid = None if self._setup.is_init else os.getpid()
-            SeccompFilter(seccomp.per_test(own_pid, is_binary=True)).install()
+        self._close_in(test, WIRE_FD + 1)
         native.run_binary(WIRE_FD, test.request.command)
+
+    def _close_in(self, test: Test, first_descriptor: int) -> None:
+        """Close every descriptor from there on, and install the filter of one test."""
+        if test.quota is None:
+            os.closerange(first_descriptor, _HIGHEST_FD)
+        else:
+            os.closerange(first_descriptor, test.quota.test_end)
+            os.closerange(test.quota.test_end + 1, _HIGHEST_FD)
+        if not self._setup.has(layers.SECCOMP):
+            return
+        is_binary = bool(test.request.command)
+        rules = self._setup.per_test_filter if not is_binary else None
+        if rules is None:
+            own_pid = None if self._setup.is_init else os.getpid()
+            rules = SeccompFilter(seccomp.per_test(own_pid, is_binary=is_binary, files=self._setup.file_rules))
+        if test.quota is None:
+            rules.install()
+        else:
+            test.quota.hand_over(rules)
 
     def _receive(self) -> tuple[bytes, list[int]]:
         try:
@@ -178,14 +208,23 @@ class ForkServer:
                 descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
         return message, list(descriptors)
 
-    def _clear_namespace(self) -> None:
-        """Kill and reap whatever a test left running; only ever done as process 1 of a namespace of our own."""
-        if not self._setup.is_init or os.getpid() != 1:
-            return
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.kill(-1, signal.SIGKILL)
-            while True:
-                os.waitpid(-1, 0)
+    def _clear_processes(self) -> bool:
+        """Kill and reap whatever a test left running; return whether something is left all the same."""
+        if self._setup.is_init and os.getpid() == 1:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(-1, signal.SIGKILL)
+                while True:
+                    os.waitpid(-1, 0)
+            return False
+        if not self._builds:
+            return False
+        # Without a namespace only a compiler may start processes, and what loses its parent becomes our child.
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return False
+        return True
 
 
 def _copy(name: str, target: int) -> None:

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from microcoder.evaluator.sandbox import identity, landlock, layers, mounts, runner, seccomp, warmup
+from microcoder.evaluator.sandbox import folders, identity, landlock, layers, mounts, quota, runner, seccomp, warmup
 from microcoder.evaluator.sandbox.syscalls import (
+    PR_SET_CHILD_SUBREAPER,
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
@@ -40,8 +41,12 @@ class Setup:
     is_init: bool = False
     """We are process 1 of a pid namespace of our own: killing "everything" means only what is ours."""
     owns_uid: bool = False
-    scratch: str | None = None
+    scratch: str = ""
+    """The folder that tests may write to."""
+    scratch_mode: int = folders.PRIVATE_MODE
+    file_rules: seccomp.FileRules = seccomp.PRIVATE_FILES
     per_test_filter: SeccompFilter | None = None
+    """Where it is the same for every test."""
 
     def has(self, layer: str) -> bool:
         """Whether a layer is in force."""
@@ -70,6 +75,9 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     if setup.has(layers.PID_NAMESPACE):
         _become_init(control)
         setup.is_init = os.getpid() == 1
+    elif config["builds"]:
+        # What a compiler leaves running becomes our child, so that it can be found.
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
     libraries, packages = config["libraries"], config["packages"]
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
@@ -77,25 +85,49 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
         lambda: mounts.enter_private_root(libraries, config["hidden"], packages, config["scratch_mib"]),
     )
     if setup.has(layers.MOUNT_NAMESPACE):
-        setup.scratch = mounts.scratch_folder(libraries)
+        setup.scratch, setup.scratch_mode = mounts.scratch_folder(libraries), mounts.SCRATCH_MODE
         packages = {name: f"{mounts.PACKAGES}/{name}" for name in packages}
     else:
-        os.chdir("/")
+        _take_private_folder(setup, config["folder"])
     _preload(config["preload"], sorted({os.path.dirname(path) for path in packages.values()}))
     if is_root:
         _drop_user(setup, user, config["stdlib"])
     _give_up_rights(setup)
+    _restrict_files(setup, [*libraries, *packages.values()], config)
+    return setup
+
+
+def _take_private_folder(setup: Setup, folder: str) -> None:
+    """Where nothing can be mounted, programs write to a folder of the machine's, which Landlock confines them to."""
+    problem = quota.find_problem()
+    if problem:
+        setup.missing[layers.RESOURCE_LIMITS] = problem
+    folders.make_private_folder(folder)
+    setup.scratch = folder
+    os.environ["TMPDIR"] = folder
+    os.chdir(folder)
+
+
+def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -> None:
+    is_private = setup.has(layers.MOUNT_NAMESPACE)
     setup.attempt(
         layers.LANDLOCK,
         lambda: landlock.restrict(
-            readable=["/"] if setup.scratch else [*libraries, *packages.values()],
-            hidden=() if setup.scratch else config["hidden"],
-            writable=[setup.scratch] if setup.scratch else [],
+            readable=["/"] if is_private else readable,
+            hidden=() if is_private else config["hidden"],
+            writable=[setup.scratch],
             devices=mounts.DEVICES,
             can_execute=bool(config["builds"]),
         ),
     )
-    return setup
+    if not is_private:
+        has_landlock = setup.has(layers.LANDLOCK)
+        setup.file_rules = seccomp.FileRules(
+            is_shared=True,
+            can_write=has_landlock or bool(config["builds"]),
+            can_truncate=has_landlock and landlock.version() >= landlock.SINCE_TRUNCATE,
+            is_counted=not config["builds"] and layers.RESOURCE_LIMITS not in setup.missing,
+        )
 
 
 def _become_init(control: socket.socket) -> None:
@@ -129,9 +161,19 @@ def _drop_user(setup: Setup, user: int | None, stdlib: str) -> None:
         setup.missing[layers.UNPRIVILEGED_USER] = "the user namespace maps no other user"
     elif not identity.is_readable_by_others(stdlib):
         setup.missing[layers.UNPRIVILEGED_USER] = f"{stdlib} is readable by root only"
+    elif not setup.has(layers.MOUNT_NAMESPACE) and not identity.is_readable_by_others(os.path.dirname(setup.scratch)):
+        setup.missing[layers.UNPRIVILEGED_USER] = f"{setup.scratch} is in a folder readable by root only"
+    elif lacking := identity.find_lacking_capabilities():
+        setup.missing[layers.UNPRIVILEGED_USER] = f"root lacks {', '.join(lacking)}"
     else:
-        setup.attempt(layers.UNPRIVILEGED_USER, lambda: identity.drop_user(user))
+        setup.attempt(layers.UNPRIVILEGED_USER, lambda: _give_to(setup, user))
         setup.owns_uid = setup.has(layers.UNPRIVILEGED_USER)
+
+
+def _give_to(setup: Setup, user: int) -> None:
+    if not setup.has(layers.MOUNT_NAMESPACE):
+        os.chown(setup.scratch, user, user)
+    identity.drop_user(user)
 
 
 def _give_up_rights(setup: Setup) -> None:
@@ -149,16 +191,10 @@ def finish(setup: Setup, config: dict[str, Any]) -> tuple[int, int]:
         signal.signal(number, signal.SIG_DFL)
     warmup.run_everything_once()
     if layers.SECCOMP in setup.wanted:
-        is_private = setup.scratch is not None
-        # Before its third version Landlock lets a file that may be read be truncated.
-        confined = is_private or (setup.has(layers.LANDLOCK) and landlock.version() >= landlock.SINCE_TRUNCATE)
-        rules = seccomp.allow_list(
-            can_write_files=is_private, can_open_to_write=confined, can_execute=bool(config["builds"])
-        )
-        shared = SeccompFilter(rules)
-        setup.attempt(layers.SECCOMP, shared.install)
+        rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.file_rules.is_counted)
+        setup.attempt(layers.SECCOMP, SeccompFilter(rules).install)
         if setup.is_init:
-            setup.per_test_filter = SeccompFilter(seccomp.per_test())
+            setup.per_test_filter = SeccompFilter(seccomp.per_test(files=setup.file_rules))
     _forget_ourselves()
     gc.collect()
     gc.freeze()

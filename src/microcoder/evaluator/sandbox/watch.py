@@ -8,10 +8,11 @@ import select
 import signal
 import time
 
-from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, FINISHED, WALL_EXPIRED, Request, Result
+from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, FINISHED, FOLDER_EXPIRED, WALL_EXPIRED, Request, Result
+from microcoder.evaluator.sandbox.quota import POLL_SECONDS, Quota
 
 
-def wait_with_limits(pid: int, request: Request, control: int, base_kib: int) -> Result:
+def wait_with_limits(pid: int, request: Request, control: int, base_kib: int, quota: Quota | None) -> Result:
     """Wait for a child, kill it when its CPU or wall time is spent, and account for it.
 
     Args:
@@ -19,15 +20,20 @@ def wait_with_limits(pid: int, request: Request, control: int, base_kib: int) ->
         request: its limits.
         control: the supervisor's socket; when that hangs up, the zygote ends and everything with it.
         base_kib: resident memory the child inherited.
+        quota: counts what it takes, where nothing else does.
     """
     started = time.monotonic()
     descriptor = os.pidfd_open(pid)
-    expired = _watch(pid, descriptor, request, control, started)
+    expired = _watch(pid, descriptor, request, control, started, quota)
     if expired != FINISHED:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     os.close(descriptor)
     _, status, usage = os.wait4(pid, 0)
+    if quota is not None:
+        if expired == FINISHED and quota.has_files and quota.is_exceeded(is_final=True):
+            expired = FOLDER_EXPIRED
+        quota.close()
     cpu_seconds = usage.ru_utime + usage.ru_stime
     if expired == FINISHED and cpu_seconds > request.cpu_seconds:
         expired = CPU_EXPIRED
@@ -41,19 +47,34 @@ def wait_with_limits(pid: int, request: Request, control: int, base_kib: int) ->
     )
 
 
-def _watch(pid: int, descriptor: int, request: Request, control: int, started: float) -> int:
+def _watch(pid: int, descriptor: int, request: Request, control: int, started: float, quota: Quota | None) -> int:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     poll.register(control, select.POLLHUP | select.POLLERR)
+    channel = -1 if quota is None else quota.begin()
+    listener = -1
+    if quota is not None:
+        poll.register(channel, select.POLLIN)
     cpu_left = request.cpu_seconds
     while True:
         wall_left = started + request.wall_seconds - time.monotonic()
         if wall_left <= 0:
             return WALL_EXPIRED
-        for ready, _ in poll.poll(int(min(wall_left, cpu_left) * 1000) + 1):
+        is_growing = quota is not None and quota.has_files
+        for ready, _ in poll.poll(int(min(wall_left, cpu_left, POLL_SECONDS if is_growing else cpu_left) * 1000) + 1):
             if ready == control:
                 os._exit(1)
-            return FINISHED
+            if ready == descriptor or quota is None:
+                return FINISHED
+            if ready == channel:
+                poll.unregister(channel)
+                listener = quota.accept()
+                if listener >= 0:
+                    poll.register(listener, select.POLLIN)
+            else:
+                quota.answer(pid)
+        if quota is not None and quota.has_files and quota.is_exceeded():
+            return FOLDER_EXPIRED
         cpu_left = request.cpu_seconds - _cpu_seconds(pid)
         if cpu_left <= 0:
             return CPU_EXPIRED
