@@ -15,6 +15,7 @@ import microcoder
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import Judge
 from microcoder.evaluator.interpreter import current_interpreter
+from microcoder.evaluator.isolation import DEGRADED_MEANS
 from microcoder.evaluator.languages import LANGUAGES
 from microcoder.evaluator.probes import run_probes
 from microcoder.evaluator.sandbox.layers import LAYERS
@@ -85,7 +86,8 @@ def _describe(found: dict[str, Any]) -> list[str]:
     ]
     if "isolation" in found:
         isolation = found["isolation"]
-        lines.append(f"isolation: {isolation['level']}")
+        means = f": {DEGRADED_MEANS}" if isolation["level"] == "degraded" else ""
+        lines.append(f"isolation: {isolation['level']}{means}")
         lines += [
             f"  {'no ' if layer in isolation['missing'] else 'yes'}  {layer.replace('_', ' ')}"
             + (f" ({isolation['missing'][layer]})" if layer in isolation["missing"] else "")

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import microcoder
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge, StopRule
+from microcoder.evaluator.isolation import DEGRADED_MEANS
 from microcoder.evaluator.submissions import Submission, read_submissions
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
 from microcoder.types import Outcome, Verdict
@@ -112,8 +113,9 @@ def _announce(judging: Judge) -> None:
     """Say on stderr how well programs are closed in, and how limits are stretched."""
     text = f"sandbox is {judging.isolation.level}"
     if judging.isolation.missing:
-        missing = (f"{layer} ({reason})" for layer, reason in judging.isolation.missing.items())
-        text += f"; missing: {', '.join(missing)}"
+        text += f"; missing: {judging.isolation.describe_missing()}"
+    if judging.isolation.level == "degraded":
+        text += f": {DEGRADED_MEANS}"
     if judging.time_scale != 1:
         text += f"; CPU limits are multiplied by {judging.time_scale:g}"
     print(f"microcoder: {text}", file=sys.stderr)

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from microcoder.errors import ConfigError, EvaluatorFault
 from microcoder.evaluator import Judge, StopRule
+from microcoder.evaluator.isolation import DEGRADED_MEANS
 from microcoder.evaluator.languages import LANGUAGES, find_language
 from microcoder.evaluator.probes import run_probes
 
@@ -176,5 +177,8 @@ def _announce(judge: Judge, host: str, port: int, *, num_tokens: int) -> None:
         file=sys.stderr,
         flush=True,
     )
-    for layer, reason in judge.isolation.missing.items():
-        print(f"microcoder: not enforced: {layer} ({reason})", file=sys.stderr, flush=True)
+    if judge.isolation.missing:
+        text = f"not enforced: {judge.isolation.describe_missing()}"
+        if judge.isolation.level == "degraded":
+            text += f": {DEGRADED_MEANS}"
+        print(f"microcoder: {text}", file=sys.stderr, flush=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from microcoder.evaluator.sandbox.folders import PRIVATE_MODE, empty_folder
 
-_PREFIX = "microcoder-sandbox-"
+PREFIX = "microcoder-sandbox-"
 _NEW_SECONDS = 60.0
 """So long a folder may exist before its sandbox has marked it as in use."""
 _TRIES = 20
@@ -26,7 +26,7 @@ def reserve_name() -> str:
     except FileNotFoundError:
         # Nothing can be written anywhere. Where a sandbox can mount a folder of its own, that does not matter.
         parent = "/tmp"
-    return f"{os.path.realpath(parent)}/{_PREFIX}{os.urandom(12).hex()}"
+    return f"{os.path.realpath(parent)}/{PREFIX}{os.urandom(12).hex()}"
 
 
 def remove(path: str) -> None:
@@ -49,14 +49,18 @@ def remove(path: str) -> None:
 @cache
 def sweep(parent: str) -> None:
     """Once in a process: remove the folders of judges that were killed, which nobody has locked any more."""
-    for path in Path(parent).glob(f"{_PREFIX}*"):
+    for path in Path(parent).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
-            if path.lstat().st_mtime < time.time() - _NEW_SECONDS and _is_abandoned(path):
+            if path.lstat().st_mtime < time.time() - _NEW_SECONDS and is_abandoned(str(path)):
                 remove(str(path))
 
 
-def _is_abandoned(path: Path) -> bool:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def is_abandoned(path: str) -> bool:
+    """Whether a folder is there that no sandbox has in use."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

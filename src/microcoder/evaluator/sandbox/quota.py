@@ -18,7 +18,7 @@ import time
 
 from microcoder.evaluator.sandbox import folders
 from microcoder.evaluator.sandbox.syscall_numbers import NUMBERS
-from microcoder.evaluator.sandbox.syscalls import SeccompFilter
+from microcoder.evaluator.sandbox.syscalls import PR_SET_NO_NEW_PRIVS, SeccompFilter, prctl
 
 MAX_THREADS = 256
 MAX_ENTRIES = 256
@@ -144,6 +144,7 @@ def find_problem() -> str:
     if pid == 0:
         allow_everything = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
         try:
+            prctl(PR_SET_NO_NEW_PRIVS, 1)
             SeccompFilter(allow_everything).install_with_listener()
         except OSError as error:
             os._exit(error.errno or 1)

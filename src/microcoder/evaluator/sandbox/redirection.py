@@ -32,10 +32,9 @@ def lead_to(folder: str) -> None:
     def lead(path: Any) -> Any:
         if isinstance(path, os.PathLike):
             path = os.fspath(path)
-        if type(path) is str and (path == USUAL or path.startswith(f"{USUAL}/")):
-            return folder + path[len(USUAL) :]
-        if type(path) is bytes and (path == USUAL.encode() or path.startswith(f"{USUAL}/".encode())):
-            return folder.encode() + path[len(USUAL) :]
+        for usual, own in ((USUAL, folder), (USUAL.encode(), folder.encode())):
+            if type(path) is type(usual) and _is_below(path, usual) and not _is_below(path, own):
+                return own + path[len(usual) :]
         return path
 
     def wrap(function: Callable[..., Any], num_paths: int) -> Callable[..., Any]:
@@ -56,3 +55,7 @@ def lead_to(folder: str) -> None:
     builtins.open = io.open = wrap(open, 1)
     find_folder = os.getcwd
     os.getcwd = lambda: USUAL + here[len(folder) :] if (here := find_folder()).startswith(folder) else here
+
+
+def _is_below(path: Any, folder: Any) -> bool:
+    return path[: len(folder)] == folder and path[len(folder) : len(folder) + 1] in ("", b"", "/", b"/")

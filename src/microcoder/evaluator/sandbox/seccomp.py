@@ -64,8 +64,8 @@ class FileRules(NamedTuple):
     """False where nothing else keeps a test from writing to the user's own files."""
     can_truncate: bool = True
     """False where the kernel's Landlock does not look at truncation."""
-    is_counted: bool = False
-    """The fork server is asked about new entries, and new threads."""
+    asks_about_entries: bool = False
+    """The fork server decides about new files, folders and links."""
 
 
 PRIVATE_FILES = FileRules()
@@ -156,12 +156,19 @@ def allow_list(*, can_execute: bool = False, can_ask: bool = False) -> bytes:
     return program.pack()
 
 
-def per_test(only_pid: int | None = None, *, is_binary: bool = False, files: FileRules = PRIVATE_FILES) -> bytes:
+def per_test(
+    only_pid: int | None = None,
+    *,
+    is_binary: bool = False,
+    asks_about_threads: bool = False,
+    files: FileRules = PRIVATE_FILES,
+) -> bytes:
     """Return the filter of one test: threads yes, processes no, and no word to other processes.
 
     Args:
         only_pid: without a pid namespace, the only process that may be signalled: the test itself.
         is_binary: the test is a binary that is still to be started.
+        asks_about_threads: the fork server decides about new threads.
         files: what it may do with files.
     """
     program = _Program()
@@ -175,7 +182,7 @@ def per_test(only_pid: int | None = None, *, is_binary: bool = False, files: Fil
     program.detailed_rule("prlimit64", _read_limits)
     if not is_binary:
         program.rule("execveat", _error(errno.EACCES))
-    program.detailed_rule("clone", lambda p: _clone(p, may_fork=False, thread=_ASK if files.is_counted else _ALLOW))
+    program.detailed_rule("clone", lambda p: _clone(p, may_fork=False, thread=_ASK if asks_about_threads else _ALLOW))
     program.detailed_rule("prctl", lambda p: p.match_argument(0, _PRCTLS, _ALLOW, _error(errno.EPERM)))
     if only_pid is not None:
         program.rule("tkill", _error(errno.EPERM))
@@ -212,7 +219,7 @@ def _restrict_files(program: _Program, files: FileRules) -> None:
     if files.is_shared:
         for name in _ATTRIBUTE_NAMES.split():
             program.rule(name, _error(errno.EPERM))
-    if files.is_counted:
+    if files.asks_about_entries:
         for name in _CREATING_NAMES.split():
             program.rule(name, _ASK)
     if files != PRIVATE_FILES:
@@ -257,7 +264,7 @@ def _open(program: _Program, flags: int, files: FileRules) -> None:
         program.add(_IF_ANY_BIT, _ACCESS_MODE, 2, 0)
         program.add(_IF_ANY_BIT, _TRUNCATE, 0, 1)
         program.add(_RETURN, _error(errno.EACCES))
-    if files.is_counted:
+    if files.asks_about_entries:
         # A file without a name cannot be seen, so not be counted.
         program.add(_IF_ANY_BIT, _UNNAMED, 0, 1)
         program.add(_RETURN, _error(errno.EOPNOTSUPP))

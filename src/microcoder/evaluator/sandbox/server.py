@@ -90,7 +90,7 @@ class ForkServer:
             if self._setup.has(layers.RESOURCE_LIMITS):
                 self._limits.lend(request)
             quota = None
-            if self._setup.file_rules.is_counted:
+            if self._setup.asks:
                 quota = Quota(self._setup.scratch, self._scratch_bytes, has_files=bool(request.files))
             pid = os.fork()
             if pid == 0:
@@ -169,10 +169,8 @@ class ForkServer:
             os.closerange(WIRE_FD, _HIGHEST_FD)
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if self._setup.has(layers.SECCOMP):
-                has_own_processes = self._setup.is_init
-                SeccompFilter(
-                    seccomp.per_build(has_own_processes=has_own_processes, files=self._setup.file_rules)
-                ).install()
+                rules = seccomp.per_build(has_own_processes=self._setup.is_init, files=self._setup.file_rules)
+                SeccompFilter(rules).install()
             native.run_compiler(test.request.command)
         os.dup2(test.source, WIRE_FD, inheritable=False)
         self._close_in(test, WIRE_FD + 1)
@@ -187,11 +185,7 @@ class ForkServer:
             os.closerange(test.quota.test_end + 1, _HIGHEST_FD)
         if not self._setup.has(layers.SECCOMP):
             return
-        is_binary = bool(test.request.command)
-        rules = self._setup.per_test_filter if not is_binary else None
-        if rules is None:
-            own_pid = None if self._setup.is_init else os.getpid()
-            rules = SeccompFilter(seccomp.per_test(own_pid, is_binary=is_binary, files=self._setup.file_rules))
+        rules = self._setup.per_test_filter(is_binary=bool(test.request.command))
         if test.quota is None:
             rules.install()
         else:

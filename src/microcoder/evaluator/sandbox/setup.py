@@ -45,12 +45,36 @@ class Setup:
     """The folder that tests may write to."""
     scratch_mode: int = folders.PRIVATE_MODE
     file_rules: seccomp.FileRules = seccomp.PRIVATE_FILES
-    per_test_filter: SeccompFilter | None = None
-    """Where it is the same for every test."""
+    asks_about_threads: bool = False
+    """Nothing else counts them: no user of its own, so no limit of the kernel's."""
+    _shared_filter: SeccompFilter | None = None
 
     def has(self, layer: str) -> bool:
         """Whether a layer is in force."""
         return layer in self.wanted and layer not in self.missing
+
+    @property
+    def asks(self) -> bool:
+        """Whether tests are counted by questions to the fork server."""
+        return self.file_rules.asks_about_entries or self.asks_about_threads
+
+    def per_test_filter(self, *, is_binary: bool) -> SeccompFilter:
+        """Return the filter of one test, to be installed by its own process."""
+        if self.is_init and not is_binary and self._shared_filter is not None:
+            return self._shared_filter
+        return SeccompFilter(
+            seccomp.per_test(
+                None if self.is_init else os.getpid(),
+                is_binary=is_binary,
+                asks_about_threads=self.asks_about_threads,
+                files=self.file_rules,
+            )
+        )
+
+    def prepare_filter(self) -> None:
+        """Make the filter once that is the same for all tests."""
+        if self.is_init:
+            self._shared_filter = self.per_test_filter(is_binary=False)
 
     def report(self) -> dict[str, str]:
         """Return the layers that are not in force, with the reason."""
@@ -122,12 +146,15 @@ def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -
     )
     if not is_private:
         has_landlock = setup.has(layers.LANDLOCK)
+        can_ask = not config["builds"] and setup.has(layers.RESOURCE_LIMITS)
         setup.file_rules = seccomp.FileRules(
             is_shared=True,
             can_write=has_landlock or bool(config["builds"]),
             can_truncate=has_landlock and landlock.version() >= landlock.SINCE_TRUNCATE,
-            is_counted=not config["builds"] and layers.RESOURCE_LIMITS not in setup.missing,
+            asks_about_entries=can_ask,
         )
+        # The namespace's own processes have other numbers in the /proc that we could count them by.
+        setup.asks_about_threads = can_ask and not setup.owns_uid and not setup.is_init
 
 
 def _become_init(control: socket.socket) -> None:
@@ -161,13 +188,21 @@ def _drop_user(setup: Setup, user: int | None, stdlib: str) -> None:
         setup.missing[layers.UNPRIVILEGED_USER] = "the user namespace maps no other user"
     elif not identity.is_readable_by_others(stdlib):
         setup.missing[layers.UNPRIVILEGED_USER] = f"{stdlib} is readable by root only"
-    elif not setup.has(layers.MOUNT_NAMESPACE) and not identity.is_readable_by_others(os.path.dirname(setup.scratch)):
-        setup.missing[layers.UNPRIVILEGED_USER] = f"{setup.scratch} is in a folder readable by root only"
-    elif lacking := identity.find_lacking_capabilities():
-        setup.missing[layers.UNPRIVILEGED_USER] = f"root lacks {', '.join(lacking)}"
+    elif problem := _find_problem_with_giving(setup):
+        setup.missing[layers.UNPRIVILEGED_USER] = problem
     else:
         setup.attempt(layers.UNPRIVILEGED_USER, lambda: _give_to(setup, user))
         setup.owns_uid = setup.has(layers.UNPRIVILEGED_USER)
+
+
+def _find_problem_with_giving(setup: Setup) -> str:
+    """Return why a private folder cannot become another user's."""
+    if setup.has(layers.MOUNT_NAMESPACE):
+        return ""
+    if not identity.is_readable_by_others(os.path.dirname(setup.scratch)):
+        return f"{setup.scratch} is in a folder readable by root only"
+    lacking = identity.find_lacking_capabilities()
+    return f"root lacks {', '.join(lacking)}" if lacking else ""
 
 
 def _give_to(setup: Setup, user: int) -> None:
@@ -191,10 +226,9 @@ def finish(setup: Setup, config: dict[str, Any]) -> tuple[int, int]:
         signal.signal(number, signal.SIG_DFL)
     warmup.run_everything_once()
     if layers.SECCOMP in setup.wanted:
-        rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.file_rules.is_counted)
+        rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.asks)
         setup.attempt(layers.SECCOMP, SeccompFilter(rules).install)
-        if setup.is_init:
-            setup.per_test_filter = SeccompFilter(seccomp.per_test(files=setup.file_rules))
+        setup.prepare_filter()
     _forget_ourselves()
     gc.collect()
     gc.freeze()
