@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from microcoder.evaluator.sandbox import functions, layers, mounts, native, runner, seccomp, setup
+from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.limits import LimitSetter
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
@@ -56,7 +57,8 @@ class ForkServer:
             config = json.loads(self._receive()[0].removeprefix(CONFIG))
             self._setup = setup.isolate(config, self._control)
             self._prelude = functions.build_prelude()
-            base_bytes, self._base_kib = setup.finish(self._setup, config)
+            self._stack = CallStack()
+            base_bytes, self._base_kib = setup.finish(self._setup, config, self._stack)
             self._limits = LimitSetter(
                 base_bytes,
                 owns_uid=self._setup.owns_uid,
@@ -147,7 +149,7 @@ class ForkServer:
             if is_function:
                 status = functions.run_function(code, test.request.fn_name, self._prelude)
             else:
-                status = runner.run_program(code, test.request.arguments)
+                status = runner.run_program(code, self._stack, test.request.arguments)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
