@@ -150,7 +150,8 @@ class Session:
                     if not is_wanted():
                         raise Abandoned
                     files = {STDIN_FILE: test.stdin} if names_stdin else None
-                    task = loaded.task(test.stdin, fn_name=prepared.problem.fn_name, files=files)
+                    problem = prepared.problem
+                    task = loaded.task(test.stdin, fn_name=problem.fn_name, files=files, dialect=problem.dialect)
                     results.append(self._judge_test(package, loaded, task, prepared, test, checking))
                     if _stops_after(results[-1].verdict, stop):
                         break

@@ -21,6 +21,7 @@ from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.inputs import InputShelf, make_memory_file
 from microcoder.evaluator.interpreter import STANDARD_PRELOAD, current_interpreter
 from microcoder.evaluator.isolation import Isolation
+from microcoder.evaluator.sandbox.dialects import PLAIN
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
@@ -80,6 +81,8 @@ class Task:
     """What a Python program finds in sys.argv after its name."""
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files for the scratch folder; None makes an empty folder."""
+    dialect: str = PLAIN
+    """What a Python program runs under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +118,10 @@ class LoadedProgram:
         fn_name: str | None = None,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
+        dialect: str = PLAIN,
     ) -> Task:
         """Return one run of this program."""
-        return Task(self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {})
+        return Task(self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {}, dialect)
 
     def rejection(self) -> str | None:
         """Return the compiler's message where the source does not compile."""
@@ -144,9 +148,11 @@ class LoadedBinary:
         fn_name: str | None = None,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
+        dialect: str = PLAIN,
     ) -> Task:
-        """Return one run of this program; a binary has no functions to call."""
+        """Return one run of this program; a binary has no functions to call, and no dialect."""
         assert fn_name is None
+        assert dialect == PLAIN
         return Task(self.source, -1, stdin, "", (BUILT_FILE, *arguments), (), files or {})
 
     def rejection(self) -> None:
@@ -274,6 +280,7 @@ class Sandbox:
                 task.command,
                 task.arguments,
                 tuple(task.files),
+                task.dialect,
             )
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, given, stdout, stderr]

@@ -10,6 +10,8 @@ import json
 import struct
 from typing import NamedTuple
 
+from microcoder.evaluator.sandbox.dialects import PLAIN
+
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
 MAX_MESSAGE = 1 << 16
 
@@ -47,10 +49,12 @@ class Request(NamedTuple):
     """What a Python program finds in sys.argv after its own name."""
     files: tuple[str, ...] = ()
     """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
+    dialect: str = PLAIN
+    """What a Python program runs under, see `dialects`."""
 
     def pack(self) -> bytes:
         """Return the message."""
-        rest = json.dumps(self[4:]) if any(self[4:]) else ""
+        rest = json.dumps(self[4:]) if self[4:] != _USUAL else ""
         return TEST + _REQUEST.pack(*self[:4]) + rest.encode()
 
     @classmethod
@@ -59,6 +63,9 @@ class Request(NamedTuple):
         end = 1 + _REQUEST.size
         cpu, wall, memory, file = _REQUEST.unpack(message[1:end])
         return cls(cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ()))
+
+
+_USUAL = Request(0, 0, 0, 0)[4:]
 
 
 class Result(NamedTuple):

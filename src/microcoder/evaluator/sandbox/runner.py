@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType, TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.protocol import COMPILED, REJECTED
@@ -78,7 +78,7 @@ def restore_signals() -> None:
     _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
 
 
-def new_main_module(name: str, builtins: object) -> dict[str, object]:
+def new_main_module(name: str, builtins: object) -> dict[str, Any]:
     """Return the namespace of a fresh main module."""
     module = ModuleType(name)
     sys.modules[name] = module
@@ -88,10 +88,20 @@ def new_main_module(name: str, builtins: object) -> dict[str, object]:
     return namespace
 
 
-def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str] = ()) -> int:
-    """Run a program as `__main__` and return the exit code the interpreter would end with."""
+def run_program(
+    program: Loaded, stack: CallStack, arguments: Sequence[str], enter: Callable[[dict[str, Any]], None]
+) -> int:
+    """Run a program as `__main__` and return the exit code the interpreter would end with.
+
+    Args:
+        program: what to run.
+        stack: where its calls are noted.
+        arguments: what it finds in sys.argv after its name.
+        enter: prepares its namespace for its dialect.
+    """
     namespace = new_main_module("__main__", sys.modules["builtins"])
     sys.argv += arguments
+    enter(namespace)
     status = guarded(stack.execute, program.code, namespace)
     del namespace
     return finish(status, needs_teardown=program.needs_teardown)

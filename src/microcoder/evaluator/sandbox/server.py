@@ -10,9 +10,10 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple, NoReturn
 
-from microcoder.evaluator.sandbox import functions, layers, mounts, native, runner, seccomp, setup
+from microcoder.evaluator.sandbox import dialects, functions, layers, mounts, native, runner, seccomp, setup
 from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.limits import LimitSetter
 from microcoder.evaluator.sandbox.protocol import (
@@ -57,6 +58,7 @@ class ForkServer:
             config = json.loads(self._receive()[0].removeprefix(CONFIG))
             self._setup = setup.isolate(config, self._control)
             self._prelude = functions.build_prelude()
+            self._dialect_names = dialects.build_names()
             self._stack = CallStack()
             base_bytes, self._base_kib = setup.finish(self._setup, config, self._stack)
             self._limits = LimitSetter(
@@ -140,6 +142,7 @@ class ForkServer:
                 sys.path.insert(0, self._setup.scratch or "")
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
+            enter = partial(dialects.enter, test.request.dialect, self._dialect_names)
             if is_function:
                 os.dup2(test.wire, WIRE_FD)
             os.closerange(WIRE_FD + is_function, _HIGHEST_FD)
@@ -147,9 +150,9 @@ class ForkServer:
             if self._setup.has(layers.SECCOMP):
                 (self._setup.per_test_filter or SeccompFilter(seccomp.per_test(os.getpid()))).install()
             if is_function:
-                status = functions.run_function(code, test.request.fn_name, self._prelude)
+                status = functions.run_function(code, test.request.fn_name, self._prelude, enter)
             else:
-                status = runner.run_program(code, self._stack, test.request.arguments)
+                status = runner.run_program(code, self._stack, test.request.arguments, enter)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
