@@ -66,6 +66,25 @@ READING = {
     "asyncio reads in a thread": "import asyncio\nasync def main(): print(await asyncio.to_thread(input))\nasyncio.run(main())",
     "linecache and shlex": "import shlex, sys\nprint(list(shlex.shlex(sys.stdin)))",
 }
+NAMED = {
+    "/dev/stdin": "print(open('/dev/stdin').read().split())",
+    "/dev/stdin twice": "print(open('/dev/stdin').readline(), open('/dev/stdin').readline(), input())",
+    "/dev/fd/0": "import sys\nsys.stdin = open('/dev/fd/0')\nprint(input(), sys.stdin.read())",
+    "/proc/self/fd/0": "with open('/proc/self/fd/0', 'rb') as file: print(file.read())",
+    "/dev/stdout": "with open('/dev/stdout', 'w') as out: print(sum(map(int, open('/dev/stdin').read().split())), file=out)",
+    "/dev/stdout appended to": "print('a', flush=True)\nwith open('/dev/stdout', 'a') as out: out.write('b\\n')",
+    "/dev/stdout over what was printed": "print('abc', flush=True)\nwith open('/dev/stdout', 'w') as out: out.write('x')",
+    "/dev/fd/1": "out = open('/dev/fd/1', 'wb', buffering=0)\nout.write(b'x\\n')\nprint('yz')",
+    "/proc/self/fd/1": "open('/proc/self/fd/1', 'w').write('x\\n')",
+    "/dev/stderr": "import sys\nopen('/dev/stderr', 'w').write('debug')\nprint('x')\nsys.exit(0)",
+    "a name put together": "open('/dev/' + 'std' + 'out', 'w').write('x')",
+    "print to /dev/fd/1 and fail": "print('x', file=open('/dev/fd/1', 'w'))\n1 / 0",
+    "stdout read back": "import sys\nprint('x', flush=True)\nprint(open('/dev/stdout').read() * 2)",
+    "stdout by name in a thread": "import threading\nt = threading.Thread(target=lambda: open('/dev/fd/1', 'w').write('x')); t.start(); t.join()",
+    "long output by name": "with open('/dev/stdout', 'w') as out: out.write('x' * (15 << 20))",
+    "nothing by name": "open('/dev/null', 'w').write('x')\nprint('y')",
+    "no such stream": "try: open('/dev/fd/77')\nexcept OSError as e: print(e.errno)",
+}
 WRITING = {
     "print to a file": "import sys\nprint(1, 2, sep='-', end='!\\n', file=sys.stdout, flush=True)",
     "write and writelines": "import sys\nsys.stdout.write('a\\n')\nsys.stdout.writelines(['b\\n', 'c\\n'])",
@@ -400,7 +419,7 @@ LIBRARY = {
     "memory in hundreds of MiB": "x = bytearray(300 << 20)\nx[::4096] = b'a' * len(x[::4096])\nprint(len(x))",
 }
 
-PROGRAMS = {**READING, **WRITING, **ENDING, **SHAPE, **LIBRARY}
+PROGRAMS = {**READING, **NAMED, **WRITING, **ENDING, **SHAPE, **LIBRARY}
 
 CALLS: dict[str, str] = {
     "function": "def solve(a, k): return [x * k for x in a]",

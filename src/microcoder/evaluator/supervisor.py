@@ -83,6 +83,8 @@ class Task:
     """Files for the scratch folder; None makes an empty folder."""
     dialect: str = PLAIN
     """What a Python program runs under."""
+    has_named_streams: bool = False
+    """Let its stdout and stderr be opened by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +121,12 @@ class LoadedProgram:
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
         dialect: str = PLAIN,
+        has_named_streams: bool = False,
     ) -> Task:
         """Return one run of this program."""
-        return Task(self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {}, dialect)
+        return Task(
+            self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {}, dialect, has_named_streams
+        )
 
     def rejection(self) -> str | None:
         """Return the compiler's message where the source does not compile."""
@@ -149,11 +154,12 @@ class LoadedBinary:
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
         dialect: str = PLAIN,
+        has_named_streams: bool = False,
     ) -> Task:
         """Return one run of this program; a binary has no functions to call, and no dialect."""
         assert fn_name is None
         assert dialect == PLAIN
-        return Task(self.source, -1, stdin, "", (BUILT_FILE, *arguments), (), files or {})
+        return Task(self.source, -1, stdin, "", (BUILT_FILE, *arguments), (), files or {}, dialect, has_named_streams)
 
     def rejection(self) -> None:
         """Nothing: it was built."""
@@ -281,6 +287,7 @@ class Sandbox:
                 task.arguments,
                 tuple(task.files),
                 task.dialect,
+                task.has_named_streams,
             )
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, given, stdout, stderr]

@@ -27,7 +27,9 @@ BUILT_FILE = "main"
 """What a build leaves in its folder."""
 
 STDIN_FILE = "stdin"
-"""The scratch file that /dev/stdin leads to, for programs that name it."""
+"""The scratch file that /dev/stdin and /dev/fd/0 lead to, for programs that name it."""
+STDOUT_FILE, STDERR_FILE = ".stdout", ".stderr"
+"""The scratch files that /dev/stdout and /dev/stderr lead to."""
 
 _REQUEST = struct.Struct("<ddQQ")
 _RESULT = struct.Struct("<iiQQQB")
@@ -51,6 +53,8 @@ class Request(NamedTuple):
     """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
     dialect: str = PLAIN
     """What a Python program runs under, see `dialects`."""
+    has_named_streams: bool = False
+    """Use files in the scratch folder as stdout and stderr, so that they can be opened by name."""
 
     def pack(self) -> bytes:
         """Return the message."""

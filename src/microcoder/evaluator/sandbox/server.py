@@ -22,7 +22,9 @@ from microcoder.evaluator.sandbox.protocol import (
     FAILED,
     MAX_MESSAGE,
     READY,
+    STDERR_FILE,
     STDIN_FILE,
+    STDOUT_FILE,
     WIRE_FD,
     Request,
 )
@@ -89,9 +91,10 @@ class ForkServer:
                 os._exit(1)
             if self._setup.has(layers.RESOURCE_LIMITS):
                 self._limits.lend(request)
+            named = self._name_streams(request)
             pid = os.fork()
             if pid == 0:
-                return Test(request, source, cache, standard, wire)
+                return Test(request, source, cache, [standard[0], *(named or standard[1:])], wire)
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
             result = wait_with_limits(pid, request, self._control.fileno(), inherited_kib)
@@ -99,7 +102,9 @@ class ForkServer:
             if self._builds and request.command:
                 self._limits.lift()
                 _copy(BUILT_FILE, wire)
-            for number in descriptors:
+            for file, target in zip(named, standard[1:], strict=False):
+                _pour(file, target)
+            for number in (*descriptors, *named):
                 os.close(number)
             self._control.send(result.pack())
             if self._setup.scratch:
@@ -126,6 +131,13 @@ class ForkServer:
         except (OSError, StopIteration) as error:
             return f"a file for a test could not be written: {error}"
         return ""
+
+    def _name_streams(self, request: Request) -> list[int]:
+        """Return files for stdout and stderr that have names; elsewhere than in a private root they have some."""
+        if not (request.has_named_streams and self._setup.has(layers.MOUNT_NAMESPACE)):
+            return []
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return [os.open(f"{self._setup.scratch}/{name}", flags, 0o666) for name in (STDOUT_FILE, STDERR_FILE)]
 
     def run(self, test: Test) -> NoReturn:
         """Be one test: take its limits and descriptors, drop the rest, run the program, end."""
@@ -199,3 +211,10 @@ def _copy(name: str, target: int) -> None:
         if not os.path.islink(name):
             for block in iter(lambda: file.read(1 << 20), b""):
                 os.write(target, block)
+
+
+def _pour(source: int, target: int) -> None:
+    """Copy a file that a test wrote, however long, to where the supervisor reads it."""
+    offset = 0
+    while block := os.pread(source, 1 << 20, offset):
+        offset += os.pwrite(target, block, offset)
