@@ -41,6 +41,9 @@ class Outcome(StrEnum):
     """Our machine failed, not the program: never scored, never averaged."""
 
 
+Dialect = Literal["plain", "livecodebench"]
+"""What a Python program runs under, see `Problem.dialect`."""
+
 MOST_SECONDS = 600.0
 """Longest CPU limit of a problem's test."""
 LEAST_MEMORY_MIB, MOST_MEMORY_MIB = 32, 1 << 16
@@ -119,6 +122,9 @@ class Problem(Record):
     """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a file for."""
     fn_name: str | None = None
     """Function-call style when set: `class Solution` with this method, or a top-level function of this name."""
+    dialect: Dialect = "plain"
+    """What a Python program runs under: `plain` is `python main.py`, or for a function LeetCode's names;
+    `livecodebench` what LiveCodeBench's checker puts first (star imports, 50,000 calls deep, 50,000 digits)."""
     starter_code: str | None = None
     tests: tuple[TestCase, ...] = Field(min_length=1)
     time_limit_seconds: float = Field(default=4.0, gt=0, le=MOST_SECONDS)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from microcoder.evaluator import Judge
+from microcoder.evaluator.sandbox.protocol import STDIN_FILE
+from microcoder.evaluator.streams import names_input, names_output
 from microcoder.evaluator.supervisor import Limits, LoadedProgram, Sandbox
 
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
@@ -55,8 +57,10 @@ def test_behaves_as_under_plain_python(sandboxes: dict[str, Sandbox], name: str,
         )
     expected = (tmp_path / "stdout").read_bytes()
     program = LoadedProgram(code)
+    files = {STDIN_FILE: INPUT} if names_input(code) else None
+    task = program.task(INPUT, files=files, has_named_streams=names_output(code))
     for _ in range(2):  # compiled, then from the bytecode that was kept
-        found = sandboxes["numpy" if "numpy" in code else ""].run(program.task(INPUT), LIMITS)
+        found = sandboxes["numpy" if "numpy" in code else ""].run(task, LIMITS)
         assert (found.stdout, found.result.exit_code) == (expected, plain.returncode), found.stderr
         if plain.returncode:
             assert found.stderr.strip().splitlines()[-1:] == plain.stderr.decode().strip().splitlines()[-1:]

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, Tag, model_validator
 from microcoder.config import Config, kind_or
 from microcoder.dataset.benchmarks.mbpp import Split
 from microcoder.evaluator import StopRule
-from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB
+from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect
 
 PromptFormat = Literal["published", "instruct", "bare"]
 """`published`: the benchmark's own text; `instruct`, `bare`: as in training (see `prompts.py`)."""
@@ -39,6 +39,9 @@ class LiveCodeBench(Config):
     """CPU seconds a test; LiveCodeBench's checker gives as many of wall time."""
     memory_limit_mib: int = Field(default=2048, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
     """Of a test; LiveCodeBench's checker has no limit."""
+    dialect: Dialect = "plain"
+    """`livecodebench` runs programs under what LiveCodeBench's checker puts before them (star imports, recursion to
+    50,000 calls, integers of 50,000 digits), for figures that compare with its leaderboard."""
     skip_broken: bool = False
     """Leave out problems whose tests cannot be read, and say which; otherwise they are an error."""
 

@@ -61,7 +61,7 @@ class ProblemShelf:
         """
         language = find_language(problem.language)
         limits = (problem.time_limit_seconds, problem.memory_limit_mib)
-        content = (problem.tests, problem.fn_name, language.name, limits, problem.checker)
+        content = (problem.tests, problem.fn_name, language.name, problem.dialect, limits, problem.checker)
         with self._lock:
             known = self._known.get(content)
             if known is not None:

@@ -113,6 +113,11 @@ def check_problem(problem: Problem) -> None:
     values.check_calls(problem)
     if problem.fn_name is not None and language.is_built:
         raise DataError(f"problem {problem.id} calls a function in {language.name}; only Python programs can be called")
+    if problem.dialect != "plain" and language.is_built:
+        raise DataError(
+            f'problem {problem.id} is in {language.name}, dialect "{problem.dialect}" is a way to run Python programs; '
+            'leave it out, or use "plain"'
+        )
     if problem.fn_name is not None and checker.type == "program":
         raise DataError(
             f"problem {problem.id} calls a function and has a checker program; such a checker reads stdout: "

@@ -21,8 +21,9 @@ from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import Language, find_language
 from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, PreparedTest, limits_for
 from microcoder.evaluator.sandbox.layers import LAYERS
-from microcoder.evaluator.sandbox.protocol import STDIN_FILE
+from microcoder.evaluator.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 from microcoder.evaluator.schedule import Gate
+from microcoder.evaluator.streams import names_input, names_output
 from microcoder.evaluator.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied, Task
 from microcoder.types import Checker, Outcome, Program, TestResult, Verdict
 
@@ -43,7 +44,6 @@ _LIMITS = (
     Outcome.SANDBOX_FAULT,
 )
 _IMPORTS_NUMPY = re.compile(r"\bnumpy\b")
-_NAMES_STDIN = "/dev/stdin"
 _GRACE = 1.1
 """A test is stopped this far beyond its CPU limit; one that ends in between is run again alone."""
 _MAX_FAILED_STARTS = 3
@@ -142,15 +142,22 @@ class Session:
                 loaded, message = self._load(opened, find_language(program.language), program.code)
                 if loaded is None:
                     return self._conclude([verdicts.build_error(message)], total)
-                names_stdin = _NAMES_STDIN in program.code
+                reads_by_name, writes_by_name = names_input(program.code), names_output(program.code)
                 package = _package(program.code) if isinstance(loaded, LoadedProgram) else ""
-                if names_stdin and max(len(test.stdin) for test in prepared.tests) > _LARGE_STDIN_BYTES:
+                largest = max(len(test.stdin) for test in prepared.tests)
+                if writes_by_name or (reads_by_name and largest > _LARGE_STDIN_BYTES):
                     package += _LARGE
                 for test in prepared.tests:
                     if not is_wanted():
                         raise Abandoned
-                    files = {STDIN_FILE: test.stdin} if names_stdin else None
-                    task = loaded.task(test.stdin, fn_name=prepared.problem.fn_name, files=files)
+                    problem = prepared.problem
+                    task = loaded.task(
+                        test.stdin,
+                        fn_name=problem.fn_name,
+                        files={STDIN_FILE: test.stdin} if reads_by_name else None,
+                        dialect=problem.dialect,
+                        has_named_streams=writes_by_name,
+                    )
                     results.append(self._judge_test(package, loaded, task, prepared, test, checking))
                     if _stops_after(results[-1].verdict, stop):
                         break
@@ -176,11 +183,19 @@ class Session:
                 if loaded is None:
                     return executions.not_built(message, self._level)
                 files = dict(invocation.files)
-                if _NAMES_STDIN in code and f"{STDIN_FILE}/" not in files:
+                if names_input(code) and f"{STDIN_FILE}/" not in files:
                     files.setdefault(STDIN_FILE, invocation.stdin)
-                task = loaded.task(invocation.stdin, arguments=invocation.arguments, files=files)
+                taken = {name.rstrip("/") for name in files} & {STDOUT_FILE, STDERR_FILE}
+                writes_by_name = names_output(code) and not taken
+                task = loaded.task(
+                    invocation.stdin,
+                    arguments=invocation.arguments,
+                    files=files,
+                    has_named_streams=writes_by_name,
+                )
                 kind = _package(code) if isinstance(loaded, LoadedProgram) else ""
-                if invocation.files or (files and len(invocation.stdin) > _LARGE_STDIN_BYTES):
+                is_large = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
+                if invocation.files or writes_by_name or is_large:
                     kind += _LARGE
                 with self._gate.shared():
                     run = self._with_one_retry(kind, lambda sandbox: sandbox.run(task, limits))

@@ -22,6 +22,7 @@ from microcoder.evaluator import private_folders
 from microcoder.evaluator.inputs import InputShelf, make_memory_file
 from microcoder.evaluator.interpreter import STANDARD_PRELOAD, current_interpreter
 from microcoder.evaluator.isolation import Isolation
+from microcoder.evaluator.sandbox.dialects import PLAIN
 from microcoder.evaluator.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
@@ -81,6 +82,10 @@ class Task:
     """What a Python program finds in sys.argv after its name."""
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files for the scratch folder; None makes an empty folder."""
+    dialect: str = PLAIN
+    """What a Python program runs under."""
+    has_named_streams: bool = False
+    """Let its stdout and stderr be opened by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +121,13 @@ class LoadedProgram:
         fn_name: str | None = None,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
+        dialect: str = PLAIN,
+        has_named_streams: bool = False,
     ) -> Task:
         """Return one run of this program."""
-        return Task(self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {})
+        return Task(
+            self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {}, dialect, has_named_streams
+        )
 
     def rejection(self) -> str | None:
         """Return the compiler's message where the source does not compile."""
@@ -145,10 +154,13 @@ class LoadedBinary:
         fn_name: str | None = None,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
+        dialect: str = PLAIN,
+        has_named_streams: bool = False,
     ) -> Task:
-        """Return one run of this program; a binary has no functions to call."""
+        """Return one run of this program; a binary has no functions to call, and no dialect."""
         assert fn_name is None
-        return Task(self.source, -1, stdin, "", (BUILT_FILE, *arguments), (), files or {})
+        assert dialect == PLAIN
+        return Task(self.source, -1, stdin, "", (BUILT_FILE, *arguments), (), files or {}, dialect, has_named_streams)
 
     def rejection(self) -> None:
         """Nothing: it was built."""
@@ -279,6 +291,8 @@ class Sandbox:
                 task.command,
                 task.arguments,
                 tuple(task.files),
+                task.dialect,
+                task.has_named_streams,
             )
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, given, stdout, stderr]

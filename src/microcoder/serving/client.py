@@ -247,5 +247,5 @@ def _write(programs: Sequence[Program], problems: Sequence[Problem]) -> bytes:
 
 def _for_judging(problem: Problem) -> Problem:
     """Return a problem without what no judge needs."""
-    fields = ("id", "language", "fn_name", "tests", "time_limit_seconds", "memory_limit_mib", "checker")
+    fields = ("id", "language", "fn_name", "dialect", "tests", "time_limit_seconds", "memory_limit_mib", "checker")
     return Problem.model_construct(**{name: getattr(problem, name) for name in fields})

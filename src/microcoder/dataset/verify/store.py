@@ -37,7 +37,7 @@ def verdict_key(program: Program, problem: Problem, *, stop: str) -> bytes:
     machine's speed is measured anew by every judge and a rebuild must find what the build kept.
     """
     judged_by = problem.model_dump(
-        mode="json", include={"fn_name", "checker", "memory_limit_mib", "tests", "time_limit_seconds"}
+        mode="json", include={"fn_name", "dialect", "checker", "memory_limit_mib", "tests", "time_limit_seconds"}
     )
     content = [evaluator_version(), program.language, program.code, judged_by, stop]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()

@@ -17,6 +17,7 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from microcoder.evaluator.sandbox.protocol import WIRE_FD
@@ -69,11 +70,21 @@ def build_prelude() -> dict[str, Any]:
     return {**names, **vars(builtins)}
 
 
-def run_function(program: Loaded, fn_name: str, prelude: dict[str, Any]) -> int:
-    """Define the program, call its function with stdin's arguments, write the result to the wire."""
+def run_function(
+    program: Loaded, fn_name: str, prelude: dict[str, Any], enter: Callable[[dict[str, Any]], None]
+) -> int:
+    """Define the program, call its function with stdin's arguments, write the result to the wire.
+
+    Args:
+        program: what to define.
+        fn_name: what to call.
+        prelude: its builtins.
+        enter: prepares its namespace for its dialect.
+    """
     arguments = _read_arguments()
     namespace = new_main_module(MODULE_NAME, prelude)
     sys.setrecursionlimit(_RECURSION_LIMIT)
+    enter(namespace)
     status = guarded(_call, program, namespace, fn_name, arguments)
     with contextlib.suppress(BaseException):
         sys.stderr.flush()

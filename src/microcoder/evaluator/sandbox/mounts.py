@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Iterable, Mapping
 
-from microcoder.evaluator.sandbox.protocol import STDIN_FILE
+from microcoder.evaluator.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 from microcoder.evaluator.sandbox.syscalls import make_mount_read_only, mount, pivot_into
 
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
@@ -60,10 +60,20 @@ def enter_private_root(
         mount(device, stage + device, None, _BIND)
         # What is written to a device does not care, but its mode, owner and times are the host's.
         _make_read_only(stage + device, has_devices=True)
-    os.symlink(f"{scratch}/{STDIN_FILE}", f"{stage}/dev/stdin")
+    _name_streams(stage, scratch)
     mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
     pivot_into(stage)
     os.chdir(scratch)
+
+
+def _name_streams(stage: str, scratch: str) -> None:
+    """Let the usual names of the standard streams lead to files that a test has where its program asks for them."""
+    os.mkdir(stage + "/dev/fd")
+    for number, (name, file) in enumerate((("stdin", STDIN_FILE), ("stdout", STDOUT_FILE), ("stderr", STDERR_FILE))):
+        for link in (f"/dev/{name}", f"/dev/fd/{number}"):
+            os.symlink(f"{scratch}/{file}", stage + link)
+    os.makedirs(stage + "/proc/self")
+    os.symlink("/dev/fd", stage + "/proc/self/fd")
 
 
 def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:

@@ -10,6 +10,8 @@ import json
 import struct
 from typing import NamedTuple
 
+from microcoder.evaluator.sandbox.dialects import PLAIN
+
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
 MAX_MESSAGE = 1 << 16
 
@@ -25,7 +27,9 @@ BUILT_FILE = "main"
 """What a build leaves in its folder."""
 
 STDIN_FILE = "stdin"
-"""The scratch file that /dev/stdin leads to, for programs that name it."""
+"""The scratch file that /dev/stdin and /dev/fd/0 lead to, for programs that name it."""
+STDOUT_FILE, STDERR_FILE = ".stdout", ".stderr"
+"""The scratch files that /dev/stdout and /dev/stderr lead to."""
 
 _REQUEST = struct.Struct("<ddQQ")
 _RESULT = struct.Struct("<iiQQQB")
@@ -47,10 +51,14 @@ class Request(NamedTuple):
     """What a Python program finds in sys.argv after its own name."""
     files: tuple[str, ...] = ()
     """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
+    dialect: str = PLAIN
+    """What a Python program runs under, see `dialects`."""
+    has_named_streams: bool = False
+    """Use files in the scratch folder as stdout and stderr, so that they can be opened by name."""
 
     def pack(self) -> bytes:
         """Return the message."""
-        rest = json.dumps(self[4:]) if any(self[4:]) else ""
+        rest = json.dumps(self[4:]) if self[4:] != _USUAL else ""
         return TEST + _REQUEST.pack(*self[:4]) + rest.encode()
 
     @classmethod
@@ -59,6 +67,9 @@ class Request(NamedTuple):
         end = 1 + _REQUEST.size
         cpu, wall, memory, file = _REQUEST.unpack(message[1:end])
         return cls(cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ()))
+
+
+_USUAL = Request(0, 0, 0, 0)[4:]
 
 
 class Result(NamedTuple):

@@ -10,9 +10,21 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple, NoReturn
 
-from microcoder.evaluator.sandbox import folders, functions, layers, native, redirection, runner, seccomp, setup
+from microcoder.evaluator.sandbox import (
+    dialects,
+    folders,
+    functions,
+    layers,
+    native,
+    redirection,
+    runner,
+    seccomp,
+    setup,
+)
+from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.limits import LimitSetter
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
@@ -20,6 +32,8 @@ from microcoder.evaluator.sandbox.protocol import (
     FAILED,
     MAX_MESSAGE,
     READY,
+    STDERR_FILE,
+    STDOUT_FILE,
     WIRE_FD,
     Request,
 )
@@ -58,7 +72,9 @@ class ForkServer:
             config = json.loads(self._receive()[0].removeprefix(CONFIG))
             self._setup = setup.isolate(config, self._control)
             self._prelude = functions.build_prelude()
-            base_bytes, self._base_kib = setup.finish(self._setup, config)
+            self._dialect_names = dialects.build_names()
+            self._stack = CallStack()
+            base_bytes, self._base_kib = setup.finish(self._setup, config, self._stack)
             self._limits = LimitSetter(
                 base_bytes,
                 owns_uid=self._setup.owns_uid,
@@ -89,12 +105,13 @@ class ForkServer:
                 os._exit(1)
             if self._setup.has(layers.RESOURCE_LIMITS):
                 self._limits.lend(request)
+            named = self._name_streams(request)
             quota = None
             if self._setup.asks:
                 quota = Quota(self._setup.scratch, self._scratch_bytes, has_files=bool(request.files))
             pid = os.fork()
             if pid == 0:
-                return Test(request, source, cache, standard, wire, quota)
+                return Test(request, source, cache, [standard[0], *(named or standard[1:])], wire, quota)
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
             result = wait_with_limits(pid, request, self._control.fileno(), inherited_kib, quota)
@@ -102,7 +119,9 @@ class ForkServer:
             if self._builds and request.command:
                 self._limits.lift()
                 _copy(BUILT_FILE, wire)
-            for number in descriptors:
+            for file, target in zip(named, standard[1:], strict=False):
+                _pour(file, target)
+            for number in (*descriptors, *named):
                 os.close(number)
             self._control.send(result.pack())
             if has_left_processes:
@@ -131,6 +150,13 @@ class ForkServer:
             return f"a file for a test could not be written: {error}"
         return ""
 
+    def _name_streams(self, request: Request) -> list[int]:
+        """Return files for stdout and stderr that have names; elsewhere than in a private root they have some."""
+        if not (request.has_named_streams and self._setup.has(layers.MOUNT_NAMESPACE)):
+            return []
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return [os.open(f"{self._setup.scratch}/{name}", flags, 0o666) for name in (STDOUT_FILE, STDERR_FILE)]
+
     def run(self, test: Test) -> NoReturn:
         """Be one test: take its limits and descriptors, drop the rest, run the program, end."""
         status = 1
@@ -148,14 +174,15 @@ class ForkServer:
                 redirection.lead_to(self._setup.scratch)
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
+            enter = partial(dialects.enter, test.request.dialect, self._dialect_names)
             if is_function:
                 os.dup2(test.wire, WIRE_FD)
             self._close_in(test, WIRE_FD + is_function)
             runner.restore_signals()
             if is_function:
-                status = functions.run_function(code, test.request.fn_name, self._prelude)
+                status = functions.run_function(code, test.request.fn_name, self._prelude, enter)
             else:
-                status = runner.run_program(code, test.request.arguments)
+                status = runner.run_program(code, self._stack, test.request.arguments, enter)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
@@ -227,3 +254,10 @@ def _copy(name: str, target: int) -> None:
         if not os.path.islink(name):
             for block in iter(lambda: file.read(1 << 20), b""):
                 os.write(target, block)
+
+
+def _pour(source: int, target: int) -> None:
+    """Copy a file that a test wrote, however long, to where the supervisor reads it."""
+    offset = 0
+    while block := os.pread(source, 1 << 20, offset):
+        offset += os.pwrite(target, block, offset)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from microcoder.evaluator.sandbox import folders, identity, landlock, layers, mounts, quota, runner, seccomp, warmup
+from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.syscalls import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_DUMPABLE,
@@ -220,11 +221,11 @@ def _give_up_rights(setup: Setup) -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def finish(setup: Setup, config: dict[str, Any]) -> tuple[int, int]:
+def finish(setup: Setup, config: dict[str, Any], stack: CallStack) -> tuple[int, int]:
     """Warm up, install the filter, settle the heap; return the address space and resident memory taken."""
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    warmup.run_everything_once()
+    warmup.run_everything_once(stack)
     if layers.SECCOMP in setup.wanted:
         rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.asks)
         setup.attempt(layers.SECCOMP, SeccompFilter(rules).install)
