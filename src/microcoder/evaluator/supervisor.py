@@ -13,11 +13,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from microcoder.errors import EvaluatorFault
+from microcoder.evaluator import idleness
 from microcoder.evaluator.inputs import InputShelf, make_memory_file
 from microcoder.evaluator.interpreter import STANDARD_PRELOAD, current_interpreter
 from microcoder.evaluator.isolation import Isolation
@@ -25,18 +27,27 @@ from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
     CONFIG,
+    CPU_EXPIRED,
     FAILED,
+    GO_ON,
     MAX_MESSAGE,
     READY,
     REJECTED,
     RESULT,
+    STILL,
+    WALL_EXPIRED,
     Request,
     Result,
+    pack_seconds,
+    unpack_seconds,
 )
 
 _SCRIPT = Path(__file__).parent / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
+_HELD_UP_SECONDS = 300.0
+"""How much longer an answer is waited for from a fork server that cannot run: stopped, or without a processor."""
+_HELD_UP_CHECK_SECONDS = 1.0
 _STDERR_TAIL = 4096
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
@@ -168,6 +179,7 @@ class Sandbox:
         toolchain: Sequence[str] | None = None,
         scratch_mib: int = 16,
         inputs: InputShelf | None = None,
+        waits: idleness.Counts | None = None,
     ) -> None:
         """Start it.
 
@@ -177,6 +189,7 @@ class Sandbox:
             toolchain: what compilers need to read; such a sandbox builds programs and runs none.
             scratch_mib: how much a test may write to its folder.
             inputs: where inputs are shared with other sandboxes.
+            waits: where to note what became of tests that reached their wall limit.
 
         Raises:
             EvaluatorFault: it does not start.
@@ -185,6 +198,7 @@ class Sandbox:
         self._toolchain = toolchain
         self._scratch_mib = scratch_mib
         self._inputs = inputs or InputShelf()
+        self._waits = waits or idleness.Counts()
         self._layers = [layer for layer in LAYERS if layer in layers]
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
@@ -233,7 +247,7 @@ class Sandbox:
         }
         try:
             self._send(CONFIG + json.dumps(config).encode())
-            answer = self._receive(_START_SECONDS)
+            answer, _ = self._receive(_START_SECONDS)
         except SandboxDied as died:
             message = f"the sandbox did not start: {died}; {self._last_words()}"
             self._kill()
@@ -293,14 +307,36 @@ class Sandbox:
     def _exchange(self, request: Request, descriptors: Sequence[int]) -> Result:
         try:
             self._send(request.pack(), descriptors)
-            answer = self._receive(request.wall_seconds + _GRACE_SECONDS)
+            sent, cpu_seconds = time.monotonic(), 0.0
+            answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS)
+            while answer[:1] == STILL and len(given) == 1:
+                more, cpu_seconds = self._extend(request, given[0], unpack_seconds(answer), time.monotonic() - sent)
+                self._send(pack_seconds(GO_ON, more))
+                answer, given = self._receive(more + _GRACE_SECONDS)
             if answer[:1] != RESULT:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
-            return Result.unpack(answer)
+            result = Result.unpack(answer)
+            if result.expired == WALL_EXPIRED and cpu_seconds > request.cpu_seconds:
+                # A compiler's own children count: the watch sees the CPU time of one process.
+                return result._replace(expired=CPU_EXPIRED, cpu_us=int(cpu_seconds * 1e6))
+            return result
         except BaseException:
             # The answer may come yet, and the next test would take it for its own.
             self._kill()
             raise
+
+    def _extend(self, request: Request, descriptor: int, counted: float, real: float) -> tuple[float, float]:
+        """Return how much longer a test may take whose wall time is spent, and the CPU time seen."""
+        pid = idleness.pid_of(descriptor)
+        os.close(descriptor)
+        more, cpu_seconds = idleness.extend(
+            pid,
+            limit_seconds=request.wall_seconds,
+            counted_seconds=counted,
+            real_seconds=real,
+            counts=self._waits,
+        )
+        return (0.0 if cpu_seconds > request.cpu_seconds else more), cpu_seconds
 
     def close(self) -> None:
         """End the fork server and everything in it."""
@@ -326,17 +362,26 @@ class Sandbox:
         except OSError as error:
             raise SandboxDied(f"it hung up ({error.strerror})") from None
 
-    def _receive(self, seconds: float) -> bytes:
-        self._socket.settimeout(seconds)
-        try:
-            answer = self._socket.recv(MAX_MESSAGE)
-        except TimeoutError:
-            raise SandboxDied(f"no answer within {seconds:.0f} s") from None
-        except OSError as error:
-            raise SandboxDied(f"it hung up ({error.strerror})") from None
-        if not answer:
-            raise SandboxDied("it ended")
-        return answer
+    def _receive(self, seconds: float) -> tuple[bytes, list[int]]:
+        """Return the next message and the descriptors beside it."""
+        latest = time.monotonic() + seconds + _HELD_UP_SECONDS
+        num_timeouts = 0
+        while True:
+            self._socket.settimeout(seconds)
+            try:
+                answer, descriptors, _, _ = socket.recv_fds(self._socket, MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+            except TimeoutError:
+                # Looked for once more in any case: after this process was stopped itself, the answer may be there.
+                num_timeouts += 1
+                if num_timeouts == 1 or (time.monotonic() < latest and idleness.is_held_up(self._process.pid)):
+                    seconds = _HELD_UP_CHECK_SECONDS
+                    continue
+                raise SandboxDied(f"no answer within {seconds:.0f} s") from None
+            except OSError as error:
+                raise SandboxDied(f"it hung up ({error.strerror})") from None
+            if not answer:
+                raise SandboxDied("it ended")
+            return answer, descriptors
 
     def _last_words(self) -> str:
         text = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()

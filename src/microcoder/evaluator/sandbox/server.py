@@ -90,7 +90,7 @@ class ForkServer:
                 return Test(request, source, cache, standard, wire)
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
-            result = wait_with_limits(pid, request, self._control.fileno(), inherited_kib)
+            result = wait_with_limits(pid, request, self._control, inherited_kib)
             self._clear_namespace()
             if self._builds and request.command:
                 self._limits.lift()
