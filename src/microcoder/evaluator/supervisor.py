@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from microcoder.errors import EvaluatorFault
@@ -111,6 +111,10 @@ class Run:
         """CPU time of all its threads."""
         return self.result.cpu_us / 1e6
 
+    def slowed_by(self, factor: float) -> Run:
+        """Return it with the CPU time that it would have taken without neighbours that slow it by so much."""
+        return replace(self, result=self.result._replace(cpu_us=int(self.result.cpu_us / factor)))
+
 
 class LoadedProgram:
     """A program ready to be run: source and bytecode, or a binary, in anonymous memory."""
@@ -180,6 +184,7 @@ class Sandbox:
         scratch_mib: int = 16,
         inputs: InputShelf | None = None,
         waits: idleness.Counts | None = None,
+        nice: int = 0,
     ) -> None:
         """Start it.
 
@@ -190,6 +195,7 @@ class Sandbox:
             scratch_mib: how much a test may write to its folder.
             inputs: where inputs are shared with other sandboxes.
             waits: where to note what became of tests that reached their wall limit.
+            nice: how far programs stand back from others, 0 to 19; never less than the calling process.
 
         Raises:
             EvaluatorFault: it does not start.
@@ -199,6 +205,7 @@ class Sandbox:
         self._scratch_mib = scratch_mib
         self._inputs = inputs or InputShelf()
         self._waits = waits or idleness.Counts()
+        self._nice = nice
         self._layers = [layer for layer in LAYERS if layer in layers]
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
@@ -244,6 +251,7 @@ class Sandbox:
             "preload": self._preload,
             "builds": self._toolchain is not None,
             "scratch_mib": self._scratch_mib,
+            "nice": self._nice,
         }
         try:
             self._send(CONFIG + json.dumps(config).encode())

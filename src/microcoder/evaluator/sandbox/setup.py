@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from microcoder.evaluator.sandbox import identity, landlock, layers, mounts, runner, seccomp, warmup
+from microcoder.evaluator.sandbox import identity, landlock, layers, mounts, priority, runner, seccomp, warmup
 from microcoder.evaluator.sandbox.syscalls import (
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
@@ -70,6 +70,7 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     if setup.has(layers.PID_NAMESPACE):
         _become_init(control)
         setup.is_init = os.getpid() == 1
+    _stand_back(config["nice"])
     libraries, packages = config["libraries"], config["packages"]
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
@@ -109,6 +110,14 @@ def _become_init(control: socket.socket) -> None:
     # A signal to the process group would reach the parent too, across the namespace, where it has the same user.
     os.setsid()
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _stand_back(nice: int) -> None:
+    """Be nice, in the session that programs will run in."""
+    try:
+        priority.stand_back(nice)
+    except OSError as error:
+        raise RuntimeError(f"its scheduler group cannot be made nice ({error}); start without nice") from None
 
 
 def _preload(modules: list[str], package_folders: list[str]) -> None:
