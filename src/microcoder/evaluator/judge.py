@@ -110,7 +110,7 @@ class Judge:
             cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
             renew_after: programs after which a worker starts fresh sandboxes; 0 keeps them as long as they work.
             nice: how far programs stand back from other work of this machine, 0 to 19: beside one process that wants
-                it as well, one program gets half of a core at 0, a tenth at 10, an eightieth at 19. Never less than
+                it as well, one program gets half of a core at 0, a tenth at 10, a seventieth at 19. Never less than
                 the calling process's own.
             unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.
