@@ -32,6 +32,7 @@ def judge(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     workers: int | None = None,
+    nice: int = 0,
     stop: StopRule = "first_limit",
     time_scale: float | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -49,6 +50,9 @@ def judge(
         Where the verdicts go, one line per submission in the order of the input.
     workers
         Programs judged at the same time; by default one per processor.
+    nice
+        How far programs stand back from other work of this machine, 0 to 19: beside one busy process, one program gets
+        half of a core at 0, a tenth at 10, a seventieth at 19; never less than this command's own niceness.
     stop
         When to leave out a program's remaining tests: after its first failure, after a test that hit a limit,
         or never.
@@ -79,7 +83,7 @@ def judge(
         num_found = len(verdicts.done)
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
-            with Judge(workers=workers, stop=stop, time_scale=time_scale, unsafe=unsafe) as judging:
+            with Judge(workers=workers, stop=stop, time_scale=time_scale, nice=nice, unsafe=unsafe) as judging:
                 verdicts.note_isolation({**judging.isolation.as_record(), "time_scale": judging.time_scale})
                 _announce(judging)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))

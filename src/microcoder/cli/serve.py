@@ -24,6 +24,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8077,
     workers: int | None = None,
+    nice: int = 0,
     token_file: Path | None = None,
     no_auth: Annotated[bool, Parameter(negative="")] = False,
     stop: StopRule = "first_limit",
@@ -58,6 +59,9 @@ def serve(
         Tokens that clients may show, one a line.
     no_auth
         Let anybody in who reaches the port, on an address that others may reach too.
+    nice
+        How far programs stand back from other work of this machine, 0 to 19: beside one busy process, one program gets
+        half of a core at 0, a tenth at 10, a seventieth at 19; never less than this command's own niceness.
     stop
         When to leave out a program's remaining tests: after its first failure, after a test that hit a limit,
         or never.
@@ -123,6 +127,7 @@ def serve(
         max_waiting=max_queued,
         cache_size=_CACHE_SIZE,
         renew_after=renew_after,
+        nice=nice,
         unsafe=unsafe,
     ) as judge:
         if self_test:

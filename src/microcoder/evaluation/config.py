@@ -173,6 +173,8 @@ class Judging(Config):
     """Sandboxes at work at a time; None: one a core."""
     stop: StopRule = "first_failure"
     """When to leave out an answer's remaining tests."""
+    nice: int = Field(default=0, ge=0, le=19)
+    """How far programs stand back from other work of the machine, 0 to 19."""
     unsafe_sandbox: bool = False
 
 
@@ -212,6 +214,7 @@ class EvalConfig(Config):
 
 NEUTRAL_KEYS = (
     "judging.workers",
+    "judging.nice",
     "judging.unsafe_sandbox",
     "pass_at",
     "generation.concurrency",

@@ -119,7 +119,7 @@ def _open_folder(
         folder.mend()
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
-    with Judge(workers=1, unsafe=config.judging.unsafe_sandbox) as judge:
+    with Judge(workers=1, nice=config.judging.nice, unsafe=config.judging.unsafe_sandbox) as judge:
         isolation = judge.isolation.as_record()
     manifest = {
         "format": FORMAT,
@@ -227,7 +227,7 @@ def _judge_group(
         observer.advance(verdict.outcome.value)
 
     judging = config.judging
-    with Judge(workers=judging.workers, stop=judging.stop, unsafe=judging.unsafe_sandbox) as judge:
+    with Judge(workers=judging.workers, stop=judging.stop, nice=judging.nice, unsafe=judging.unsafe_sandbox) as judge:
         judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
 
 

@@ -19,6 +19,7 @@ from typing import Self, cast
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import executions, verdicts
 from microcoder.evaluator.builds import BuildCache
+from microcoder.evaluator.calibration import Pace
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
@@ -48,9 +49,13 @@ class Statistics:
     retries: int
     """Tests that were run again because the sandbox failed."""
     reruns: int
-    """Tests that were run again alone, because they ended close to their time limit."""
+    """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
     runs: int = 0
     """Programs that were run without being judged."""
+    extended: int = 0
+    """Times that a test at its wall limit was given longer, because it had waited for a processor."""
+    blind: int = 0
+    """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
 
 
 @dataclass(slots=True)
@@ -91,6 +96,7 @@ class Judge:
         max_waiting: int = 1024,
         cache_size: int = 4096,
         renew_after: int = 0,
+        nice: int = 0,
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
     ) -> None:
@@ -103,6 +109,9 @@ class Judge:
             max_waiting: programs that `submit` and `judge_async` take before they make their callers wait.
             cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
             renew_after: programs after which a worker starts fresh sandboxes; 0 keeps them as long as they work.
+            nice: how far programs stand back from other work of this machine, 0 to 19: beside one process that wants
+                it as well, one program gets half of a core at 0, a tenth at 10, a seventieth at 19. Never less than
+                the calling process's own.
             unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.
 
@@ -116,6 +125,8 @@ class Judge:
             raise ConfigError(f"workers = {workers}; use 1 or more, or leave it out for one per processor")
         if time_scale is not None and not 0.1 <= time_scale <= 100:
             raise ConfigError(f"time_scale = {time_scale}; use 0.1 to 100, or leave it out to have it measured")
+        if not 0 <= nice <= 19:
+            raise ConfigError(f"nice = {nice}; use 0 to 19")
         if max_waiting < 1 or cache_size < 0 or renew_after < 0:
             raise ConfigError(
                 f"max_waiting = {max_waiting}, cache_size = {cache_size}, renew_after = {renew_after}; "
@@ -135,9 +146,17 @@ class Judge:
         self._given_scale = time_scale
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self._inputs = InputShelf()
-        gate, builds = Gate(), BuildCache()
+        gate, builds, pace = Gate(), BuildCache(), Pace()
         self._sessions = [
-            Session(layers=layers, unsafe=unsafe, gate=gate, builds=builds, inputs=self._inputs)
+            Session(
+                layers=layers,
+                unsafe=unsafe,
+                gate=gate,
+                builds=builds,
+                inputs=self._inputs,
+                pace=pace,
+                nice=nice,
+            )
             for _ in range(self.workers)
         ]
         self._threads: list[threading.Thread] = []
@@ -162,7 +181,8 @@ class Judge:
     def statistics(self) -> Statistics:
         """What was done so far."""
         retries, reruns = (sum(getattr(s, name) for s in self._sessions) for name in ("retries", "reruns"))
-        return Statistics(self._judged, self._from_cache, self._faults, retries, reruns, self._runs)
+        extended, blind = (sum(getattr(s.waits, name) for s in self._sessions) for name in ("extended", "blind"))
+        return Statistics(self._judged, self._from_cache, self._faults, retries, reruns, self._runs, extended, blind)
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
@@ -340,7 +360,8 @@ class Judge:
         session = self._sessions[number]
         if number == 0:
             try:
-                self._first.put((session.open(), self._given_scale or session.measure_time_scale()))
+                isolation, measured = session.open(), session.measure_time_scale()
+                self._first.put((isolation, self._given_scale or measured))
             except Exception as error:
                 self._first.put(error)
         num_done = 0

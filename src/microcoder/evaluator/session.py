@@ -8,11 +8,12 @@ import signal
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Literal, TypeVar
+from typing import Literal, TypedDict, TypeVar
 
 from microcoder.errors import EvaluatorFault
-from microcoder.evaluator import calibration, executions, verdicts
+from microcoder.evaluator import calibration, executions, idleness, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
+from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM, Pace
 from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, CheckerFailed, checker_task, read_verdict
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
@@ -21,7 +22,7 @@ from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import Language, find_language
 from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, PreparedTest, limits_for
 from microcoder.evaluator.sandbox.layers import LAYERS
-from microcoder.evaluator.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
+from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, STDERR_FILE, STDIN_FILE, STDOUT_FILE
 from microcoder.evaluator.schedule import Gate
 from microcoder.evaluator.streams import names_input, names_output
 from microcoder.evaluator.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied, Task
@@ -45,7 +46,10 @@ _LIMITS = (
 )
 _IMPORTS_NUMPY = re.compile(r"\bnumpy\b")
 _GRACE = 1.1
-"""A test is stopped this far beyond its CPU limit; one that ends in between is run again alone."""
+"""A test is stopped this far beyond its CPU limit, further where neighbours slow it; one that ends in between is run
+again alone."""
+_MORE_GRACE = 1.05
+"""A test that ran out of CPU time is run again where neighbours turn out to cost so much more than was thought."""
 _MAX_FAILED_STARTS = 3
 _REST_SECONDS = 10.0
 """After so many failed starts no other is tried for a while: programs are told at once."""
@@ -59,6 +63,14 @@ _LARGE_STDIN_BYTES = 8 << 20
 
 Loaded = LoadedProgram | LoadedBinary
 T = TypeVar("T")
+
+
+class _Common(TypedDict):
+    """What all sandboxes of a session are started with."""
+
+    layers: Collection[str]
+    waits: idleness.Counts
+    nice: int
 
 
 class Abandoned(Exception):
@@ -76,12 +88,17 @@ class Session:
         gate: Gate | None = None,
         builds: BuildCache | None = None,
         inputs: InputShelf | None = None,
+        pace: Pace | None = None,
+        nice: int = 0,
     ) -> None:
         self._layers = layers
         self._unsafe = unsafe
         self._gate = gate or Gate()
         self._builds = builds or BuildCache()
         self._inputs = inputs or InputShelf()
+        self._pace = pace or Pace()
+        self._nice = nice
+        self._has_rerun = False
         self._sandboxes: dict[str, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
@@ -90,7 +107,9 @@ class Session:
         self._is_closed = False
         self._level = ""
         self.reruns = 0
-        """Tests that were run again alone because they ended close to their time limit."""
+        """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
+        self.waits = idleness.Counts()
+        """What became of tests that reached their wall limit."""
         self.retries = 0
         """Tests and builds that were run again because the sandbox died."""
 
@@ -103,17 +122,33 @@ class Session:
         return self._sandbox("").isolation
 
     def measure_time_scale(self) -> float:
-        """Return what CPU limits are to be multiplied by on this machine, see `calibration`.
+        """Return what CPU limits are to be multiplied by on this machine, see `calibration`, and learn its pace.
 
         Raises:
             EvaluatorFault: the sandbox does not start.
             SandboxDied: it broke twice.
         """
-        with contextlib.closing(LoadedProgram(calibration.PROGRAM)) as program:
-            limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
-            return calibration.measure_scale(
-                lambda: self._with_one_retry("", lambda sandbox: sandbox.run(program.task(b""), limits)).cpu_seconds
-            )
+        self._pace.learn(MEMORY_PROGRAM, self._time(MEMORY_PROGRAM))
+
+        def measure() -> float:
+            seconds = self._time(PROGRAM)
+            self._pace.learn(PROGRAM, seconds)
+            return seconds
+
+        return calibration.measure_scale(measure)
+
+    def _time(self, code: str) -> float:
+        """Return the CPU seconds of a fixed program."""
+        limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
+        with contextlib.closing(LoadedProgram(code)) as program:
+            return self._with_one_retry("", lambda sandbox: sandbox.run(program.task(b""), limits)).cpu_seconds
+
+    def _measure_slowdown(self, run: Run) -> float:
+        """Return by how much neighbours slow a program like this now."""
+        slowdown = self._pace.measure(PROGRAM, lambda: self._time(PROGRAM))
+        if run.result.memory_kib < LARGE_KIB:
+            return slowdown
+        return max(slowdown, self._pace.measure(MEMORY_PROGRAM, lambda: self._time(MEMORY_PROGRAM)))
 
     def judge(
         self,
@@ -131,6 +166,7 @@ class Session:
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
         results: list[TestResult] = []
+        self._has_rerun = False
         try:
             checker = prepared.problem.checker
             with contextlib.ExitStack() as opened:
@@ -236,7 +272,8 @@ class Session:
 
     def _build(self, language: Language, code: str) -> Build:
         require_compiler(language)
-        return self._with_one_retry(_BUILDS + language.name, lambda sandbox: build_program(sandbox, language, code))
+        with self._gate.shared():
+            return self._with_one_retry(_BUILDS + language.name, lambda sandbox: build_program(sandbox, language, code))
 
     def _judge_test(
         self,
@@ -248,17 +285,17 @@ class Session:
         checking: Loaded | None,
     ) -> TestResult:
         try:
-            with self._gate.shared():
-                run = self._run(package, task, prepared.limits)
+            run, slowdown = self._run_with_room(package, task, prepared.limits)
             if prepared.is_close(run):
                 self.reruns += 1
                 with self._gate.alone():
-                    again = self._run(package, task, prepared.limits)
+                    again = self._run(package, task, prepared.limits, slowdown)
+                    again = again.slowed_by(self._measure_slowdown(again))
                 run = min(run, again, key=lambda run: run.cpu_seconds)
             elif _was_killed(run, prepared.find_failure(run)):
                 self.retries += 1
                 with self._gate.shared():
-                    run = self._run(package, task, prepared.limits)
+                    run = self._run(package, task, prepared.limits, slowdown)
             rejection = loaded.rejection()
             if rejection is not None:
                 return verdicts.compile_error(run, rejection)
@@ -268,8 +305,25 @@ class Session:
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             return verdicts.sandbox_fault(str(fault))
 
-    def _run(self, package: str, task: Task, limits: Limits) -> Run:
-        generous = replace(limits, cpu_seconds=_GRACE * limits.cpu_seconds)
+    def _run_with_room(self, package: str, task: Task, limits: Limits) -> tuple[Run, float]:
+        """Run a test with the room that neighbours call for; return that too.
+
+        Where it runs out of CPU time and neighbours turn out to cost more than they did of late, it is run once more,
+        which happens to one test of a program at most: an endless one must not cost many limits.
+        """
+        with self._gate.shared():
+            slowdown = self._pace.slowdown
+            run = self._run(package, task, limits, slowdown)
+            if run.result.expired == CPU_EXPIRED and not self._has_rerun:
+                measured = self._measure_slowdown(run)
+                if measured > _MORE_GRACE * slowdown:
+                    self._has_rerun = True
+                    self.reruns += 1
+                    return self._run(package, task, limits, measured), measured
+            return run, slowdown
+
+    def _run(self, package: str, task: Task, limits: Limits, slowdown: float) -> Run:
+        generous = replace(limits, cpu_seconds=_GRACE * slowdown * limits.cpu_seconds)
         return self._with_one_retry(package, lambda sandbox: sandbox.run(task, generous))
 
     def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
@@ -279,9 +333,9 @@ class Session:
             return verdicts.failed(run, failure)
         checker: Checker = prepared.problem.checker
         task = checker_task(checker, checking, test.stdin, run.stdout, str(test.expected).encode())
-        checked = self._with_one_retry(
-            _CHECKS, lambda sandbox: sandbox.run(task, limits_for(CPU_SECONDS, MEMORY_MIB, OUTPUT_MIB))
-        )
+        limits = limits_for(CPU_SECONDS, MEMORY_MIB, OUTPUT_MIB)
+        with self._gate.shared():
+            checked = self._with_one_retry(_CHECKS, lambda sandbox: sandbox.run(task, limits))
         rejection = checking.rejection()
         try:
             if rejection is not None:
@@ -336,14 +390,15 @@ class Session:
         raise AssertionError("the last try returned or raised")
 
     def _start(self, kind: str) -> Sandbox:
+        common: _Common = {"layers": self._layers, "waits": self.waits, "nice": self._nice}
         if kind.startswith(_BUILDS):
             toolchain = find_language(kind.removeprefix(_BUILDS)).readable
-            sandbox = Sandbox(layers=self._layers, toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB)
+            sandbox = Sandbox(toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB, **common)
         else:
             package = kind.removesuffix(_LARGE)
             scratch_mib = _LARGE_SCRATCH_MIB if kind.endswith(_LARGE) else _SCRATCH_MIB
             preload = [package] if package else []
-            sandbox = Sandbox(preload=preload, layers=self._layers, scratch_mib=scratch_mib, inputs=self._inputs)
+            sandbox = Sandbox(preload=preload, scratch_mib=scratch_mib, inputs=self._inputs, **common)
         self._level = sandbox.isolation.level
         try:
             sandbox.isolation.require(unsafe=self._unsafe)

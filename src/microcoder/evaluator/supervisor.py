@@ -13,12 +13,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from microcoder.errors import EvaluatorFault
-from microcoder.evaluator import private_folders
+from microcoder.evaluator import idleness, private_folders
 from microcoder.evaluator.inputs import InputShelf, make_memory_file
 from microcoder.evaluator.interpreter import STANDARD_PRELOAD, current_interpreter
 from microcoder.evaluator.isolation import Isolation
@@ -27,18 +28,27 @@ from microcoder.evaluator.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
     CONFIG,
+    CPU_EXPIRED,
     FAILED,
+    GO_ON,
     MAX_MESSAGE,
     READY,
     REJECTED,
     RESULT,
+    STILL,
+    WALL_EXPIRED,
     Request,
     Result,
+    pack_seconds,
+    unpack_seconds,
 )
 
 _SCRIPT = Path(__file__).parent / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
+_HELD_UP_SECONDS = 300.0
+"""How much longer an answer is waited for from a fork server that cannot run: stopped, or without a processor."""
+_HELD_UP_CHECK_SECONDS = 1.0
 _STDERR_TAIL = 4096
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
@@ -105,6 +115,10 @@ class Run:
     def cpu_seconds(self) -> float:
         """CPU time of all its threads."""
         return self.result.cpu_us / 1e6
+
+    def slowed_by(self, factor: float) -> Run:
+        """Return it with the CPU time that it would have taken without neighbours that slow it by so much."""
+        return replace(self, result=self.result._replace(cpu_us=int(self.result.cpu_us / factor)))
 
 
 class LoadedProgram:
@@ -181,6 +195,8 @@ class Sandbox:
         toolchain: Sequence[str] | None = None,
         scratch_mib: int = 16,
         inputs: InputShelf | None = None,
+        waits: idleness.Counts | None = None,
+        nice: int = 0,
     ) -> None:
         """Start it.
 
@@ -190,6 +206,8 @@ class Sandbox:
             toolchain: what compilers need to read; such a sandbox builds programs and runs none.
             scratch_mib: how much a test may write to its folder.
             inputs: where inputs are shared with other sandboxes.
+            waits: where to note what became of tests that reached their wall limit.
+            nice: how far programs stand back from others, 0 to 19; never less than the calling process.
 
         Raises:
             EvaluatorFault: it does not start.
@@ -198,6 +216,8 @@ class Sandbox:
         self._toolchain = toolchain
         self._scratch_mib = scratch_mib
         self._inputs = inputs or InputShelf()
+        self._waits = waits or idleness.Counts()
+        self._nice = nice
         self._layers = [layer for layer in LAYERS if layer in layers]
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
@@ -245,10 +265,11 @@ class Sandbox:
             "builds": self._toolchain is not None,
             "scratch_mib": self._scratch_mib,
             "folder": self._folder,
+            "nice": self._nice,
         }
         try:
             self._send(CONFIG + json.dumps(config).encode())
-            answer = self._receive(_START_SECONDS)
+            answer, _ = self._receive(_START_SECONDS)
         except SandboxDied as died:
             message = f"the sandbox did not start: {died}; {self._last_words()}"
             self._kill()
@@ -312,14 +333,36 @@ class Sandbox:
     def _exchange(self, request: Request, descriptors: Sequence[int]) -> Result:
         try:
             self._send(request.pack(), descriptors)
-            answer = self._receive(request.wall_seconds + _GRACE_SECONDS)
+            sent, cpu_seconds = time.monotonic(), 0.0
+            answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS)
+            while answer[:1] == STILL and len(given) == 1:
+                more, cpu_seconds = self._extend(request, given[0], unpack_seconds(answer), time.monotonic() - sent)
+                self._send(pack_seconds(GO_ON, more))
+                answer, given = self._receive(more + _GRACE_SECONDS)
             if answer[:1] != RESULT:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
-            return Result.unpack(answer)
+            result = Result.unpack(answer)
+            if result.expired == WALL_EXPIRED and cpu_seconds > request.cpu_seconds:
+                # A compiler's own children count: the watch sees the CPU time of one process.
+                return result._replace(expired=CPU_EXPIRED, cpu_us=int(cpu_seconds * 1e6))
+            return result
         except BaseException:
             # The answer may come yet, and the next test would take it for its own.
             self._kill()
             raise
+
+    def _extend(self, request: Request, descriptor: int, counted: float, real: float) -> tuple[float, float]:
+        """Return how much longer a test may take whose wall time is spent, and the CPU time seen."""
+        pid = idleness.pid_of(descriptor)
+        os.close(descriptor)
+        more, cpu_seconds = idleness.extend(
+            pid,
+            limit_seconds=request.wall_seconds,
+            counted_seconds=counted,
+            real_seconds=real,
+            counts=self._waits,
+        )
+        return (0.0 if cpu_seconds > request.cpu_seconds else more), cpu_seconds
 
     def close(self) -> None:
         """End the fork server and everything in it."""
@@ -346,17 +389,26 @@ class Sandbox:
         except OSError as error:
             raise SandboxDied(f"it hung up ({error.strerror})") from None
 
-    def _receive(self, seconds: float) -> bytes:
-        self._socket.settimeout(seconds)
-        try:
-            answer = self._socket.recv(MAX_MESSAGE)
-        except TimeoutError:
-            raise SandboxDied(f"no answer within {seconds:.0f} s") from None
-        except OSError as error:
-            raise SandboxDied(f"it hung up ({error.strerror})") from None
-        if not answer:
-            raise SandboxDied("it ended")
-        return answer
+    def _receive(self, seconds: float) -> tuple[bytes, list[int]]:
+        """Return the next message and the descriptors beside it."""
+        latest = time.monotonic() + seconds + _HELD_UP_SECONDS
+        num_timeouts = 0
+        while True:
+            self._socket.settimeout(seconds)
+            try:
+                answer, descriptors, _, _ = socket.recv_fds(self._socket, MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+            except TimeoutError:
+                # Looked for once more in any case: after this process was stopped itself, the answer may be there.
+                num_timeouts += 1
+                if num_timeouts == 1 or (time.monotonic() < latest and idleness.is_held_up(self._process.pid)):
+                    seconds = _HELD_UP_CHECK_SECONDS
+                    continue
+                raise SandboxDied(f"no answer within {seconds:.0f} s") from None
+            except OSError as error:
+                raise SandboxDied(f"it hung up ({error.strerror})") from None
+            if not answer:
+                raise SandboxDied("it ended")
+            return answer, descriptors
 
     def _last_words(self) -> str:
         text = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()

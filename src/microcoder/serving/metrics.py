@@ -17,8 +17,10 @@ _HELP = {
     "from_cache": "Verdicts that an identical program had already",
     "faults": "Programs that stayed unscored because a sandbox failed",
     "retries": "Tests that were run again because a sandbox failed",
-    "reruns": "Tests that were run again alone because they ended close to their limit",
+    "reruns": "Tests that were run again because they ended close to their limit, or beyond it on a busy machine",
     "runs": "Programs that were run without being judged",
+    "extended": "Times that a test at its wall limit was given longer because it had waited for a processor",
+    "blind": "Tests that were given three times their wall limit because the kernel does not say how long they waited",
 }
 
 

@@ -47,7 +47,7 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
         finally:
             judge.close()
     else:
-        with Judge(workers=config.workers, stop=config.stop, unsafe=config.unsafe_sandbox) as judge:
+        with Judge(workers=config.workers, stop=config.stop, nice=config.nice, unsafe=config.unsafe_sandbox) as judge:
             yield judge, judge.isolation.as_record()
 
 
@@ -129,6 +129,7 @@ class _OnNodes:
                 workers_per_node=self._config.workers,
                 processors_per_worker=0,
                 stop=self._config.stop,
+                nice=self._config.nice,
                 unsafe=self._config.unsafe_sandbox,
             )
         return self._judge.judge(programs, problems, on_verdict=on_verdict)

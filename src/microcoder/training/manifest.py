@@ -38,6 +38,7 @@ NEUTRAL_KEYS = (
     "evaluator.backend",
     "evaluator.url",
     "evaluator.workers",
+    "evaluator.nice",
     "checkpoint.every_steps",
     "checkpoint.keep",
     "checkpoint.keep_best",

@@ -2,6 +2,8 @@
 
 The supervisor sends CONFIG once, then one TEST per test with its descriptors; the zygote answers READY or
 FAILED, then one RESULT per TEST. Results have a fixed size and come from the kernel's accounting of the child.
+Where a test's wall time is spent, the zygote first asks whether to go on: STILL, with the child's pidfd beside it,
+which the supervisor answers by GO_ON.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import NamedTuple
 from microcoder.evaluator.sandbox.dialects import PLAIN
 
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
+STILL, GO_ON = b"S", b"G"
 MAX_MESSAGE = 1 << 16
 
 FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED = 0, 1, 2, 3
@@ -33,6 +36,7 @@ STDOUT_FILE, STDERR_FILE = ".stdout", ".stderr"
 
 _REQUEST = struct.Struct("<ddQQ")
 _RESULT = struct.Struct("<iiQQQB")
+_SECONDS = struct.Struct("<d")
 
 
 class Request(NamedTuple):
@@ -91,3 +95,13 @@ class Result(NamedTuple):
     def unpack(cls, message: bytes) -> Result:
         """Read a message back."""
         return cls(*_RESULT.unpack(message[1:]))
+
+
+def pack_seconds(kind: bytes, seconds: float) -> bytes:
+    """Return a message of STILL, with a test's wall time so far, or GO_ON, with how much longer it may take."""
+    return kind + _SECONDS.pack(seconds)
+
+
+def unpack_seconds(message: bytes) -> float:
+    """Read either back."""
+    return _SECONDS.unpack(message[1:])[0]

@@ -114,7 +114,7 @@ class ForkServer:
                 return Test(request, source, cache, [standard[0], *(named or standard[1:])], wire, quota)
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
-            result = wait_with_limits(pid, request, self._control.fileno(), inherited_kib, quota)
+            result = wait_with_limits(pid, request, self._control, inherited_kib, quota)
             has_left_processes = self._clear_processes()
             if self._builds and request.command:
                 self._limits.lift()

@@ -18,7 +18,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from microcoder.evaluator.sandbox import folders, identity, landlock, layers, mounts, quota, runner, seccomp, warmup
+from microcoder.evaluator.sandbox import (
+    folders,
+    identity,
+    landlock,
+    layers,
+    mounts,
+    priority,
+    quota,
+    runner,
+    seccomp,
+    warmup,
+)
 from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.syscalls import (
     PR_SET_CHILD_SUBREAPER,
@@ -103,6 +114,7 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     elif config["builds"]:
         # What a compiler leaves running becomes our child, so that it can be found.
         prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _stand_back(config["nice"])
     libraries, packages = config["libraries"], config["packages"]
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
@@ -169,6 +181,14 @@ def _become_init(control: socket.socket) -> None:
     # A signal to the process group would reach the parent too, across the namespace, where it has the same user.
     os.setsid()
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _stand_back(nice: int) -> None:
+    """Be nice, in the session that programs will run in."""
+    try:
+        priority.stand_back(nice)
+    except OSError as error:
+        raise RuntimeError(f"its scheduler group cannot be made nice ({error}); start without nice") from None
 
 
 def _preload(modules: list[str], package_folders: list[str]) -> None:
