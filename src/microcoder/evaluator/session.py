@@ -150,7 +150,9 @@ class Session:
                     if not is_wanted():
                         raise Abandoned
                     files = {STDIN_FILE: test.stdin} if names_stdin else None
-                    task = loaded.task(test.stdin, fn_name=prepared.problem.fn_name, files=files)
+                    task = loaded.task(
+                        test.stdin, fn_name=prepared.problem.fn_name, call=prepared.call_message, files=files
+                    )
                     results.append(self._judge_test(package, loaded, task, prepared, test, checking))
                     if _stops_after(results[-1].verdict, stop):
                         break
@@ -263,7 +265,10 @@ class Session:
         if failure is not None:
             return verdicts.failed(run, failure)
         checker: Checker = prepared.problem.checker
-        task = checker_task(checker, checking, test.stdin, run.stdout, str(test.expected).encode())
+        output = prepared.output_of(run, test)
+        if isinstance(output, TestResult):
+            return output
+        task = checker_task(checker, checking, test.stdin, output, str(test.expected).encode())
         checked = self._with_one_retry(
             _CHECKS, lambda sandbox: sandbox.run(task, limits_for(CPU_SECONDS, MEMORY_MIB, OUTPUT_MIB))
         )

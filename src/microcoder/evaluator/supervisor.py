@@ -16,6 +16,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.inputs import InputShelf, make_memory_file
@@ -80,6 +81,8 @@ class Task:
     """What a Python program finds in sys.argv after its name."""
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files for the scratch folder; None makes an empty folder."""
+    call: dict[str, Any] | None = None
+    """What the function's arguments and result are, beyond plain JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +116,12 @@ class LoadedProgram:
         stdin: bytes,
         *,
         fn_name: str | None = None,
+        call: dict[str, Any] | None = None,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
     ) -> Task:
         """Return one run of this program."""
-        return Task(self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {})
+        return Task(self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {}, call)
 
     def rejection(self) -> str | None:
         """Return the compiler's message where the source does not compile."""
@@ -142,11 +146,13 @@ class LoadedBinary:
         stdin: bytes,
         *,
         fn_name: str | None = None,
+        call: dict[str, Any] | None = None,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
     ) -> Task:
         """Return one run of this program; a binary has no functions to call."""
         assert fn_name is None
+        assert call is None
         return Task(self.source, -1, stdin, "", (BUILT_FILE, *arguments), (), files or {})
 
     def rejection(self) -> None:
@@ -274,6 +280,7 @@ class Sandbox:
                 task.command,
                 task.arguments,
                 tuple(task.files),
+                task.call,
             )
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, given, stdout, stderr]

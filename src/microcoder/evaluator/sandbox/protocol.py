@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
 MAX_MESSAGE = 1 << 16
@@ -47,6 +47,8 @@ class Request(NamedTuple):
     """What a Python program finds in sys.argv after its own name."""
     files: tuple[str, ...] = ()
     """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
+    call: dict[str, Any] | None = None
+    """What the function's arguments and result are; None where all is plain JSON."""
 
     def pack(self) -> bytes:
         """Return the message."""

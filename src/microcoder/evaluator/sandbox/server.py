@@ -145,7 +145,7 @@ class ForkServer:
             if self._setup.has(layers.SECCOMP):
                 (self._setup.per_test_filter or SeccompFilter(seccomp.per_test(os.getpid()))).install()
             if is_function:
-                status = functions.run_function(code, test.request.fn_name, self._prelude)
+                status = functions.run_function(code, test.request.fn_name, test.request.call, self._prelude)
             else:
                 status = runner.run_program(code, test.request.arguments)
         except BaseException as error:
