@@ -15,7 +15,7 @@ from typing import NamedTuple
 from microcoder.types import Call, Method, Problem
 
 _OPEN, _CLOSE = "([{", ")]}"
-_COMMENT = re.compile(r"^[ \t]*#.*$|\"\"\".*?\"\"\"|'''.*?'''", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"^[ \t]*#[^\n]*$|\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}", re.MULTILINE)
 _FIELD = re.compile(r"self\.(children|neighbors|random|next)\b")
 _NODE_CLASS = re.compile(r"class Node\b.*?(?=^\S*\s*class |\Z)", re.MULTILINE | re.DOTALL)
 _METHOD = re.compile(r"\bdef[ \t]+(\w+)[ \t]*\(")

@@ -143,7 +143,7 @@ class Signature(Record):
     parameters: tuple[Kind, ...] = Field(default=(), max_length=100)
     """What each argument is, in order; arguments beyond these are plain JSON."""
     returns: Kind = "json"
-    """What the result is."""
+    """What the result is; where it is an argument, `json` means what that argument is."""
     result: int | None = Field(default=None, ge=0, lt=100)
     """The argument, counted from 0, whose state after the call is the result, in place of what is returned."""
     is_copy: bool = False

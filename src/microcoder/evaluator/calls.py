@@ -77,10 +77,13 @@ def _read_one(where: str, signature: Signature, arguments: Sequence[Any], expect
             f"{where}: the result is argument {signature.result}, counted from 0, of {len(arguments)}; "
             "give call.result a smaller number"
         )
+    kind = signature.returns
+    if signature.result is not None and kind == "json" and signature.result < len(signature.parameters):
+        kind = signature.parameters[signature.result]
     try:
-        return _normalise(signature.returns, expected)
+        return _normalise(kind, expected)
     except _Misfit as misfit:
-        raise DataError(f"{where}: the expected output is no {signature.returns}: {misfit}") from None
+        raise DataError(f"{where}: the expected output is no {kind}: {misfit}") from None
 
 
 def _read_arguments(where: str, signature: Signature, arguments: Sequence[Any]) -> None:

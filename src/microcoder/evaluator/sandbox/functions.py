@@ -110,7 +110,8 @@ def _apply(function: Any, signature: Signature, values: Sequence[Any]) -> Encode
     result = function(*arguments)
     kind = signature.get("returns", "json")
     if "result" in signature:
-        result = arguments[signature["result"]]
+        place = signature["result"]
+        result, kind = arguments[place], kind if kind != "json" else _kinds_of(signature, len(values))[place]
     found: nodes.Nodes = {}
     flat = nodes.flatten(kind, result, found)
     if originals.keys() & found.keys():
@@ -118,12 +119,15 @@ def _apply(function: Any, signature: Signature, values: Sequence[Any]) -> Encode
     return encode(flat)
 
 
+def _kinds_of(signature: Signature, num_values: int) -> list[str]:
+    return [*signature.get("parameters", ()), *["json"] * num_values]
+
+
 def _build_arguments(signature: Signature, values: Sequence[Any]) -> tuple[list[Any], nodes.Nodes]:
     """Return the arguments, and their nodes where a result must not be made of them."""
-    kinds = [*signature.get("parameters", ()), *["json"] * len(values)]
     arguments: list[Any] = []
     originals: nodes.Nodes = {}
-    for kind, value in zip(kinds, values, strict=False):
+    for kind, value in zip(_kinds_of(signature, len(values)), values, strict=False):
         arguments.append(nodes.build(kind, value, arguments))
         if signature.get("is_copy"):
             nodes.flatten(kind, arguments[-1], originals)
