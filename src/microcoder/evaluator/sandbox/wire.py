@@ -17,7 +17,7 @@ from typing import Any
 
 _EXACT_IN_JSON = 1 << 53
 _MAX_DEPTH = 200
-_MOST_ITEMS = 1 << 24
+_MOST_ITEMS = 1 << 23
 """Of an iterator: more would not fit the wire."""
 
 _SEQUENCES = (
