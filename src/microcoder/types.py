@@ -10,11 +10,12 @@ advantage is a `float`; metrics are defined in `microcoder.metrics`, files in `m
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 
 class Record(BaseModel):
@@ -77,6 +78,9 @@ class Checker(Record):
     """`tokens`, `float`, `unordered`: whether `Yes` differs from `YES`."""
     by: Literal["lines", "tokens"] = "lines"
     """`unordered`: what may come in any order."""
+    lists: Literal["outermost", "inner", "all"] = "outermost"
+    """`unordered`, for a returned value: whose items may come in any order; `inner`: those of the lists inside the
+    outermost one."""
     code: str | None = Field(default=None, min_length=1)
     """`program`: the checker's source; it runs in the sandbox."""
     language: str = "python"
@@ -107,9 +111,71 @@ class Checker(Record):
 _OPTIONS_OF_CHECKER = {
     "float": ("tolerance", "absolute", "relative", "case_sensitive"),
     "tokens": ("case_sensitive",),
-    "unordered": ("by", "case_sensitive"),
+    "unordered": ("by", "lists", "case_sensitive"),
     "program": ("code", "language", "protocol", "arguments"),
 }
+
+
+KINDS = (
+    "json",
+    "ListNode",
+    "TreeNode",
+    "TreeNode.val",
+    "Node.children",
+    "Node.neighbors",
+    "Node.random",
+    "Node.next",
+)
+"""What a value of a function-call problem may be; docs/functions.md says how each is written as JSON."""
+_KIND = re.compile(rf"(?P<open>(?:list\[){{0,4}})(?:{'|'.join(map(re.escape, KINDS))})(?P<close>\]{{0,4}})")
+
+
+def _check_kind(kind: str) -> str:
+    found = _KIND.fullmatch(kind)
+    if found is None or found["open"].count("[") != len(found["close"]):
+        raise ValueError(f'{kind!r} is no kind of value; use one of {", ".join(KINDS)}, or a list of one: "list[...]"')
+    return kind
+
+
+Kind = Annotated[str, AfterValidator(_check_kind)]
+
+
+class Signature(Record):
+    """What goes into a function, and what its result is."""
+
+    parameters: tuple[Kind, ...] = Field(default=(), max_length=100)
+    """What each argument is, in order; arguments beyond these are plain JSON."""
+    returns: Kind = "json"
+    """What the result is; where it is an argument, `json` means what that argument is."""
+    result: int | None = Field(default=None, ge=0, lt=100)
+    """The argument, counted from 0, whose state after the call is the result, in place of what is returned."""
+    is_copy: bool = False
+    """Whether a result that shares a node with an argument is wrong."""
+
+
+class Method(Signature):
+    """A method of a design class."""
+
+    name: str = Field(min_length=1, max_length=200)
+    """`__init__` for what the class itself is called with."""
+
+
+class Call(Signature):
+    """How the tests of a function-call problem call the program."""
+
+    style: Literal["function", "design"] = "function"
+    """`design`: `fn_name` is a class; a test's first line lists operations, its second line their arguments."""
+    methods: tuple[Method, ...] = Field(default=(), max_length=100)
+    """`design`: methods whose arguments or results are not plain JSON."""
+
+    @model_validator(mode="after")
+    def _fields_belong_to_the_style(self) -> Call:
+        given = {name for name in self.model_fields_set if getattr(self, name) != Call.model_fields[name].default}
+        if self.style == "design" and given - {"style", "methods"}:
+            raise ValueError(f"style = design takes no {min(given - {'style', 'methods'})}; give it to one of methods")
+        if self.style == "function" and self.methods:
+            raise ValueError('style = function takes no methods; use "style": "design" for a class')
+        return self
 
 
 class Problem(Record):
@@ -121,7 +187,11 @@ class Problem(Record):
     language: str = "python"
     """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a file for."""
     fn_name: str | None = None
-    """Function-call style when set: `class Solution` with this method, or a top-level function of this name."""
+    """Function-call style when set: `class Solution` with this method, or a top-level function of this name; for
+    `"call": {"style": "design"}` a class of this name."""
+    call: Call | None = None
+    """What arguments and results are, beyond plain JSON; where it is left out, the starter code's annotations say it
+    (see docs/functions.md)."""
     dialect: Dialect = "plain"
     """What a Python program runs under: `plain` is `python main.py`, or for a function LeetCode's names;
     `livecodebench` what LiveCodeBench's checker puts first (star imports, 50,000 calls deep, 50,000 digits)."""
@@ -135,6 +205,12 @@ class Problem(Record):
     """Difficulty as graded or as the platform says, for reports by tier."""
     reference: str | None = None
     """A program known to be right."""
+
+    @model_validator(mode="after")
+    def _calls_something(self) -> Problem:
+        if self.call is not None and self.fn_name is None:
+            raise ValueError('call says how a function is called, but none is named; give fn_name, such as "solve"')
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from microcoder.types import Checker, Problem, Record, TestCase
+from microcoder.types import Call, Checker, Problem, Record, TestCase
 
 Stage = Literal["collect", "process", "filter", "verify"]
 STAGES: tuple[Stage, ...] = ("collect", "process", "filter", "verify")
@@ -86,6 +86,8 @@ class Candidate(Record):
     programming_language: str = "python"
     """What answers are written in."""
     fn_name: str | None = None
+    call: Call | None = None
+    """What arguments and results are, where it is more than plain JSON."""
     starter_code: str | None = None
     tests: tuple[TestCase, ...] = ()
     groups: tuple[str, ...] = ()
@@ -140,6 +142,7 @@ class Candidate(Record):
             statement=self.statement,
             language=self.programming_language,
             fn_name=self.fn_name,
+            call=self.call,
             starter_code=self.starter_code,
             tests=self.tests,
             checker=self.checker,

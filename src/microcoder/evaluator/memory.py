@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from microcoder.evaluator.languages import find_language
 from microcoder.evaluator.preparation import PreparedProblem
+from microcoder.signatures import find_call
 from microcoder.types import Problem, Program, Verdict
 
 _MAX_PROBLEMS = 4096
@@ -61,7 +62,15 @@ class ProblemShelf:
         """
         language = find_language(problem.language)
         limits = (problem.time_limit_seconds, problem.memory_limit_mib)
-        content = (problem.tests, problem.fn_name, language.name, problem.dialect, limits, problem.checker)
+        content = (
+            problem.tests,
+            problem.fn_name,
+            find_call(problem),
+            language.name,
+            problem.dialect,
+            limits,
+            problem.checker,
+        )
         with self._lock:
             known = self._known.get(content)
             if known is not None:

@@ -190,6 +190,7 @@ class Session:
                     task = loaded.task(
                         test.stdin,
                         fn_name=problem.fn_name,
+                        call=prepared.call_message,
                         files={STDIN_FILE: test.stdin} if reads_by_name else None,
                         dialect=problem.dialect,
                         has_named_streams=writes_by_name,
@@ -332,7 +333,10 @@ class Session:
         if failure is not None:
             return verdicts.failed(run, failure)
         checker: Checker = prepared.problem.checker
-        task = checker_task(checker, checking, test.stdin, run.stdout, str(test.expected).encode())
+        output = prepared.output_of(run, test)
+        if isinstance(output, TestResult):
+            return output
+        task = checker_task(checker, checking, test.stdin, output, str(test.expected).encode())
         limits = limits_for(CPU_SECONDS, MEMORY_MIB, OUTPUT_MIB)
         with self._gate.shared():
             checked = self._with_one_retry(_CHECKS, lambda sandbox: sandbox.run(task, limits))

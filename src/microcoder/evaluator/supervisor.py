@@ -17,6 +17,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import idleness, private_folders
@@ -96,6 +97,8 @@ class Task:
     """What a Python program runs under."""
     has_named_streams: bool = False
     """Let its stdout and stderr be opened by name."""
+    call: dict[str, Any] | None = None
+    """What the function's arguments and result are, beyond plain JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,7 @@ class LoadedProgram:
         stdin: bytes,
         *,
         fn_name: str | None = None,
+        call: dict[str, Any] | None = None,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
         dialect: str = PLAIN,
@@ -140,7 +144,15 @@ class LoadedProgram:
     ) -> Task:
         """Return one run of this program."""
         return Task(
-            self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {}, dialect, has_named_streams
+            source=self.source,
+            cache=self.cache,
+            stdin=stdin,
+            fn_name=fn_name or "",
+            arguments=tuple(arguments),
+            files=files or {},
+            dialect=dialect,
+            has_named_streams=has_named_streams,
+            call=call,
         )
 
     def rejection(self) -> str | None:
@@ -166,6 +178,7 @@ class LoadedBinary:
         stdin: bytes,
         *,
         fn_name: str | None = None,
+        call: dict[str, Any] | None = None,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
         dialect: str = PLAIN,
@@ -173,8 +186,16 @@ class LoadedBinary:
     ) -> Task:
         """Return one run of this program; a binary has no functions to call, and no dialect."""
         assert fn_name is None
+        assert call is None
         assert dialect == PLAIN
-        return Task(self.source, -1, stdin, "", (BUILT_FILE, *arguments), (), files or {}, dialect, has_named_streams)
+        return Task(
+            source=self.source,
+            cache=-1,
+            stdin=stdin,
+            command=(BUILT_FILE, *arguments),
+            files=files or {},
+            has_named_streams=has_named_streams,
+        )
 
     def rejection(self) -> None:
         """Nothing: it was built."""
@@ -314,6 +335,7 @@ class Sandbox:
                 tuple(task.files),
                 task.dialect,
                 task.has_named_streams,
+                task.call,
             )
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, given, stdout, stderr]

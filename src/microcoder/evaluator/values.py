@@ -11,10 +11,10 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, Literal
 
 from microcoder.errors import DataError
-from microcoder.types import Checker, Problem
+from microcoder.types import Checker
 
 TOLERANCE = 1e-5
 """LeetCode's: absolute or relative, only where the expected number is real."""
@@ -23,19 +23,6 @@ _MAX_SHOWN = 80
 _MAX_DEPTH = 256
 """Beyond what the sandbox encodes, and far from Python's limit on recursion: whatever walks a value may recurse."""
 _DIGITS_PYTHON_READS = 4300
-
-
-def check_calls(problem: Problem) -> None:
-    """Refuse a function-call problem whose tests are not JSON, before any program is judged by them.
-
-    Raises:
-        DataError: which test of which problem, and what is wrong with it.
-    """
-    if problem.fn_name is None:
-        return
-    for number, test in enumerate(problem.tests, 1):
-        read_arguments(test.input, problem_id=problem.id, test=number)
-        read_expected(test.output, problem_id=problem.id, test=number)
 
 
 class MalformedWire(ValueError):
@@ -98,6 +85,20 @@ def _parse_int(digits: str) -> int:
     return int(Decimal(digits, Context(prec=len(digits))))
 
 
+def write_json(value: object) -> str:
+    """Return a decoded value as JSON: tuples and sets as lists, keys as text, integers of any length."""
+    if isinstance(value, Pairs):
+        pairs = ((key if isinstance(key, str) else write_json(key), item) for key, item in value)
+        return "{" + ", ".join(f"{json.dumps(key)}: {write_json(item)}" for key, item in pairs) + "}"
+    if isinstance(value, dict):
+        return write_json(value["set"])
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(write_json, value)) + "]"
+    if isinstance(value, int) and value.bit_length() > 3 * _DIGITS_PYTHON_READS:
+        return str(Decimal(value))
+    return json.dumps(value)
+
+
 def read_arguments(text: str, *, problem_id: str, test: int) -> list[object]:
     """Read a test's input: one JSON argument per line, blank lines left out.
 
@@ -142,7 +143,8 @@ class ValueRules:
     is_strict: bool = False
     """An integer is no real number and no bool."""
     is_unordered: bool = False
-    """The items of the outermost list may come in any order."""
+    """The items of lists may come in any order: of those that `lists` names."""
+    lists: Literal["outermost", "inner", "all"] = "outermost"
 
 
 def tolerances_of(checker: Checker, default: float) -> tuple[float, float]:
@@ -161,7 +163,7 @@ def rules_for(checker: Checker) -> ValueRules:
         case "exact":
             return ValueRules(0.0, 0.0, is_strict=True)
         case "unordered":
-            return ValueRules(is_unordered=True)
+            return ValueRules(is_unordered=True, lists=checker.lists)
     return ValueRules()
 
 
@@ -172,7 +174,7 @@ def find_difference(value: object, expected: object, rules: ValueRules, path: st
     only an expected real number has a tolerance. JSON has string keys only, so an integer key equals its digits.
     """
     if rules.is_unordered and path == "value" and isinstance(expected, list):
-        return _unordered_difference(value, expected)
+        return _unordered_difference(value, expected, rules.lists)
     if isinstance(expected, list):
         return _list_difference(value, expected, rules, path)
     if isinstance(expected, dict):
@@ -188,27 +190,40 @@ def find_difference(value: object, expected: object, rules: ValueRules, path: st
     return "" if is_equal else f"{path}: expected {show(expected)}, got {show(value)}"
 
 
-def _unordered_difference(value: object, expected: list[Any]) -> str:
+def _unordered_difference(value: object, expected: list[Any], lists: str) -> str:
     """Compare the items as often as they come, whatever their order; a returned set is as good as a list."""
     items = value["set"] if isinstance(value, dict) else value
     if not isinstance(items, (list, tuple)) or isinstance(items, Pairs):
         return f"value: expected a list, got {show(value)}"
-    found, wanted = Counter(map(_key, items)), Counter(map(_key, expected))
+    is_inner = lists != "outermost"
+    keys, wanted_keys = ([_key(item, is_sorted=is_inner) for item in side] for side in (items, expected))
+    if lists == "inner":
+        place = next((n for n, (a, b) in enumerate(zip(keys, wanted_keys, strict=False)) if a != b), None)
+        if place is None and len(keys) == len(wanted_keys):
+            return ""
+        if place is None:
+            return f"value: expected {len(expected)} items, got {len(items)}"
+        return f"value[{place}], in any order: expected {show(expected[place])}, got {show(items[place])}"
+    found, wanted = Counter(keys), Counter(wanted_keys)
     if found == wanted:
         return ""
     missing, extra = next(iter(wanted - found), None), next(iter(found - wanted), None)
     return f"value, in any order: missing {missing}, unexpected {extra}"
 
 
-def _key(value: object) -> str:
-    """Return a text that equal values share."""
+def _key(value: object, *, is_sorted: bool) -> str:
+    """Return a text that equal values share; `is_sorted` where the items of lists may come in any order."""
     if isinstance(value, Pairs):
         names = [(key if isinstance(key, str) else show(key), item) for key, item in value]
-        return "{" + ",".join(sorted(f"{name!r}:{_key(item)}" for name, item in names)) + "}"
+        return "{" + ",".join(sorted(f"{name!r}:{_key(item, is_sorted=is_sorted)}" for name, item in names)) + "}"
+    if isinstance(value, dict) and value.keys() == {"set"} and is_sorted:
+        value = value["set"]
     if isinstance(value, dict):
-        return "{" + ",".join(sorted(f"{name!r}:{_key(item)}" for name, item in value.items())) + "}"
+        pairs = value.items()
+        return "{" + ",".join(sorted(f"{name!r}:{_key(item, is_sorted=is_sorted)}" for name, item in pairs)) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ",".join(map(_key, value)) + "]"
+        keys = [_key(item, is_sorted=is_sorted) for item in value]
+        return "[" + ",".join(sorted(keys) if is_sorted else keys) + "]"
     if isinstance(value, float) and value.is_integer():
         return hex(int(value))
     if isinstance(value, int):

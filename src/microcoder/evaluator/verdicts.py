@@ -43,16 +43,21 @@ def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
 
 def judge_value(run: Run, expected: object, checker: Checker, *, expected_bytes: int) -> TestResult:
     """Judge what a function-call program that ended well returned; the expected value is that long as JSON."""
+    value = read_value(run, expected_bytes=expected_bytes)
+    return value if isinstance(value, TestResult) else compared(run, compare_value(value, expected, checker))
+
+
+def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
+    """Return the value that a function-call program returned, or the result of a test that returned none."""
     if not run.wire:
         return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
     if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * expected_bytes:
         detail = f"the returned value takes {len(run.wire)} bytes, the expected one {expected_bytes}"
         return _result(run, Outcome.WRONG_ANSWER, detail)
     try:
-        value = decode_value(run.wire)
+        return decode_value(run.wire)
     except MalformedWire as error:
         return _result(run, Outcome.RUNTIME_ERROR, str(error))
-    return compared(run, compare_value(value, expected, checker))
 
 
 def find_failure(

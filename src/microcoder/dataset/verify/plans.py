@@ -114,6 +114,8 @@ def problem_for(
         id=candidate.id,
         language=language,
         fn_name=candidate.fn_name,
+        call=candidate.call,
+        starter_code=candidate.starter_code,
         tests=tuple(candidate.tests if tests is None else tests),
         time_limit_seconds=seconds or made.limit_seconds,
         memory_limit_mib=made.memory_mib,

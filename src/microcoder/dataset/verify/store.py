@@ -13,6 +13,7 @@ from typing import Self
 import microcoder
 from microcoder import evaluator
 from microcoder.errors import DataError
+from microcoder.signatures import find_call
 from microcoder.types import Outcome, Problem, Program, TestResult, Verdict
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL) WITHOUT ROWID"
@@ -39,6 +40,8 @@ def verdict_key(program: Program, problem: Problem, *, stop: str) -> bytes:
     judged_by = problem.model_dump(
         mode="json", include={"fn_name", "dialect", "checker", "memory_limit_mib", "tests", "time_limit_seconds"}
     )
+    call = find_call(problem)
+    judged_by["call"] = call and call.model_dump(mode="json", exclude_defaults=True)
     content = [evaluator_version(), program.language, program.code, judged_by, stop]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
 

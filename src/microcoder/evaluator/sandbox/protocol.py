@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from microcoder.evaluator.sandbox.dialects import PLAIN
 
@@ -59,6 +59,8 @@ class Request(NamedTuple):
     """What a Python program runs under, see `dialects`."""
     has_named_streams: bool = False
     """Use files in the scratch folder as stdout and stderr, so that they can be opened by name."""
+    call: dict[str, Any] | None = None
+    """What the function's arguments and result are; None where all is plain JSON."""
 
     def pack(self) -> bytes:
         """Return the message."""

@@ -180,7 +180,7 @@ class ForkServer:
             self._close_in(test, WIRE_FD + is_function)
             runner.restore_signals()
             if is_function:
-                status = functions.run_function(code, test.request.fn_name, self._prelude, enter)
+                status = functions.run_function(code, test.request.fn_name, test.request.call, self._prelude, enter)
             else:
                 status = runner.run_program(code, self._stack, test.request.arguments, enter)
         except BaseException as error:
