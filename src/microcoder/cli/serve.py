@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from microcoder.errors import ConfigError, EvaluatorFault
 from microcoder.evaluator import Judge, StopRule
 from microcoder.evaluator.languages import LANGUAGES, find_language
+from microcoder.evaluator.packages import STANDARD
 from microcoder.evaluator.probes import run_probes
 
 _CACHE_SIZE = 2048
@@ -36,6 +37,7 @@ def serve(
     request_seconds: float = 600.0,
     grace_seconds: float = 30.0,
     renew_after: int = 2000,
+    packages: str = STANDARD,
     require: tuple[str, ...] = (),
     self_test: bool = True,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
@@ -80,6 +82,8 @@ def serve(
         How long to finish what was taken, once asked to end.
     renew_after
         Programs after which a worker starts a fresh sandbox; 0: never.
+    packages
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
     require
         Languages that must be there, else the service does not start.
     self_test
@@ -122,6 +126,7 @@ def serve(
         max_waiting=max_queued,
         cache_size=_CACHE_SIZE,
         renew_after=renew_after,
+        packages=packages,
         unsafe=unsafe,
     ) as judge:
         if self_test:
@@ -171,7 +176,7 @@ def _announce(judge: Judge, host: str, port: int, *, num_tokens: int) -> None:
     languages = [name for name, language in LANGUAGES.items() if not language.find_problem()]
     print(
         f"microcoder: serving on http://{host}:{port}, {judge.workers} workers, isolation {judge.isolation.level}, "
-        f"CPU limits x {judge.time_scale:g}, languages {', '.join(languages)}, "
+        f"CPU limits x {judge.time_scale:g}, languages {', '.join(languages)}, {judge.environment.identity}, "
         + (f"{num_tokens} tokens" if num_tokens else "no token needed"),
         file=sys.stderr,
         flush=True,

@@ -7,7 +7,7 @@ Every stage takes a candidate and returns a changed copy or a `Rejection`; nothi
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -128,7 +128,10 @@ class Candidate(Record):
         Raises:
             pydantic.ValidationError: it is not complete; only candidates that passed every stage are.
         """
-        limits = {"time_limit_seconds": self.time_limit_seconds, "memory_limit_mib": self.memory_limit_mib}
+        limits: dict[str, Any] = {
+            "time_limit_seconds": self.time_limit_seconds,
+            "memory_limit_mib": self.memory_limit_mib,
+        }
         references = [
             s.code for s in self.solutions if s.known == "accepted" and s.language == self.programming_language
         ]

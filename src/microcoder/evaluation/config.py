@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, Tag, model_validator
 from microcoder.config import Config, kind_or
 from microcoder.dataset.benchmarks.mbpp import Split
 from microcoder.evaluator import StopRule
+from microcoder.evaluator.packages import STANDARD
 from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB
 
 PromptFormat = Literal["published", "instruct", "bare"]
@@ -170,6 +171,8 @@ class Judging(Config):
     """Sandboxes at work at a time; None: one a core."""
     stop: StopRule = "first_failure"
     """When to leave out an answer's remaining tests."""
+    packages: str = STANDARD
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""
     unsafe_sandbox: bool = False
 
 

@@ -19,11 +19,14 @@ from typing import Self, cast
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import executions, verdicts
 from microcoder.evaluator.builds import BuildCache
+from microcoder.evaluator.environment import JudgingEnvironment, describe_environment
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
-from microcoder.evaluator.languages import check_language, find_language
+from microcoder.evaluator.languages import check_language, language_of
 from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, VerdictCache
+from microcoder.evaluator.package_folders import PackageShelf
+from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.schedule import Gate, Room
 from microcoder.evaluator.session import STOP_RULES, Abandoned, Session, StopRule
@@ -91,6 +94,7 @@ class Judge:
         max_waiting: int = 1024,
         cache_size: int = 4096,
         renew_after: int = 0,
+        packages: str = STANDARD,
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
     ) -> None:
@@ -103,6 +107,8 @@ class Judge:
             max_waiting: programs that `submit` and `judge_async` take before they make their callers wait.
             cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
             renew_after: programs after which a worker starts fresh sandboxes; 0 keeps them as long as they work.
+            packages: which third-party packages programs may import: `standard`, `atcoder`, `none`, or the path of a
+                file of pins (docs/languages.md). Installed where they are not there yet.
             unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.
 
@@ -135,9 +141,9 @@ class Judge:
         self._given_scale = time_scale
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self._inputs = InputShelf()
-        gate, builds = Gate(), BuildCache()
+        gate, builds, shelf = Gate(), BuildCache(), PackageShelf(load_profile(packages))
         self._sessions = [
-            Session(layers=layers, unsafe=unsafe, gate=gate, builds=builds, inputs=self._inputs)
+            Session(layers=layers, unsafe=unsafe, gate=gate, builds=builds, inputs=self._inputs, packages=shelf)
             for _ in range(self.workers)
         ]
         self._threads: list[threading.Thread] = []
@@ -148,6 +154,8 @@ class Judge:
             raise answer
         self.isolation, self.time_scale = answer
         """The layers that hold around every program, and what CPU limits are multiplied by."""
+        self.environment: JudgingEnvironment = describe_environment(shelf)
+        """What programs run on: the Python that problems without a version mean, and the packages."""
         self._shelf = ProblemShelf(time_scale=self.time_scale)
 
     def __enter__(self) -> Self:
@@ -174,7 +182,7 @@ class Judge:
 
         Raises:
             DataError: the sequences differ in length, or a problem's tests cannot be read.
-            EvaluatorFault: there is no compiler for a problem's language, or the judge is closed.
+            EvaluatorFault: there is no compiler or interpreter for a problem's language, or the judge is closed.
         """
         self._check_open()
         if len(programs) != len(problems):
@@ -206,7 +214,7 @@ class Judge:
 
         Raises:
             DataError: the problem's tests cannot be read.
-            EvaluatorFault: there is no compiler for the problem's language, or the judge is closed.
+            EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
         """
         known = self._prepare(program, problem, "the program")
         self._room.enter().result()
@@ -217,7 +225,7 @@ class Judge:
 
         Raises:
             DataError: the problem's tests cannot be read.
-            EvaluatorFault: there is no compiler for the problem's language, or the judge is closed.
+            EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
         """
         known = self._prepare(program, problem, "the program")
         await self._room.enter_async()
@@ -271,10 +279,10 @@ class Judge:
 
     def _prepare(self, program: Program, problem: Problem, what: str) -> KnownProblem:
         self._check_open()
-        language = find_language(problem.language)
+        language = language_of(problem)
         check_language(program, problem, what)
-        if language.find_problem():
-            raise EvaluatorFault(language.find_problem())
+        if trouble := language.find_problem():
+            raise EvaluatorFault(trouble)
         return self._shelf.prepare(problem)
 
     def _enter(self, program: Program, problem: KnownProblem) -> Future[Verdict]:
@@ -419,8 +427,9 @@ def judge(
     *,
     workers: int | None = None,
     stop: StopRule = "first_limit",
+    packages: str = STANDARD,
     unsafe: bool = False,
 ) -> list[Verdict]:
     """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
-    with Judge(workers=workers, stop=stop, unsafe=unsafe) as judging:
+    with Judge(workers=workers, stop=stop, packages=packages, unsafe=unsafe) as judging:
         return judging.judge(programs, problems)

@@ -40,13 +40,13 @@ class VerdictFile:
 
         Args:
             path: the whole file.
-            origin: what decides the verdicts: digest of the input, stop rule, version.
+            origin: what decides the verdicts: digest of the input, stop rule, version, Python and packages.
         """
         self.path = path
         self.done: dict[str, Row] = {}
         """Lines of earlier runs by submission id, sandbox faults left out."""
         self.isolation: Row | None = None
-        """What held around the programs, in the latest run that judged any."""
+        """What held around the programs, and what they ran on, in the latest run that judged any."""
         self._origin = origin
         self._partial = path.with_name(path.name + ".partial")
         self._meta = path.with_name(path.name + ".meta.json")

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from microcoder.config import Config, flatten
 from microcoder.evaluator import StopRule
+from microcoder.evaluator.packages import STANDARD
 from microcoder.micro import DemonstrationNoise
 from microcoder.prompts import PromptStyle
 from microcoder.training.algorithm_config import AlgorithmConfig, SoftLengthPenalty
@@ -175,6 +176,9 @@ class EvaluatorConfig(Config):
     judge's on its node, may use."""
     stop: StopRule = "first_failure"
     """When to stop testing a program; the 0/1 reward needs no more than its first failing test."""
+    packages: str = STANDARD
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins. A service must
+    have been started with the same (`microcoder serve --packages`)."""
     unsafe_sandbox: bool = False
 
     @model_validator(mode="after")
