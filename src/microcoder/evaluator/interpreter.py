@@ -83,7 +83,7 @@ def find_interpreter(version: str) -> Interpreter:
     """
     if version == CURRENT_VERSION:
         return current_interpreter()
-    interpreter = _search(version)
+    interpreter = _search(version, os.environ.get(PYTHONS_VARIABLE, ""))
     if interpreter is None:
         # Somebody may install it while a service runs.
         _search.cache_clear()
@@ -95,8 +95,8 @@ def find_interpreter(version: str) -> Interpreter:
 
 
 @cache
-def _search(version: str) -> Interpreter | None:
-    for path in filter(None, os.environ.get(PYTHONS_VARIABLE, "").split(":")):
+def _search(version: str, named: str) -> Interpreter | None:
+    for path in filter(None, named.split(":")):
         interpreter = _examine(path)
         if interpreter is None:
             raise ConfigError(f"{PYTHONS_VARIABLE} names {path}, which is no Python 3 that starts; correct the path")

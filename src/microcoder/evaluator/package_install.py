@@ -6,6 +6,7 @@ import base64
 import hashlib
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,11 +16,12 @@ from pathlib import Path
 
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.interpreter import CURRENT_VERSION, Interpreter
-from microcoder.evaluator.packages import Package, PackageProfile
+from microcoder.evaluator.packages import Package, PackageProfile, normalise
 
 _SECONDS = 900.0
 _OPTIONS = ("--only-binary", ":all:", "--no-deps", "--quiet")
 _PIP_OPTIONS = ("--no-compile", "--no-input", "--retries", "1", "--timeout", "15", "--disable-pip-version-check")
+_END_OF_NAME = re.compile(r"[^A-Za-z0-9._-]")
 _WRITTEN_BY = ("pip", "uv")
 """Installers that lay a wheel out as it is."""
 
@@ -36,13 +38,29 @@ def fill_folder(folder: Path, profile: PackageProfile, interpreter: Interpreter)
     if left:
         _download(folder, [package.pin for package in left], interpreter, is_host=is_host)
     shutil.rmtree(folder / "bin", ignore_errors=True)
+    _check(folder, profile)
+    _compile(folder, interpreter)
+
+
+def _check(folder: Path, profile: PackageProfile) -> None:
+    """Refuse a profile that programs could not import: a module by another name, a package that is not pinned.
+
+    Raises:
+        EvaluatorFault: which, and what to write.
+    """
     for package in profile.packages:
         module = package.modules[0]
         if not (folder / module).is_dir() and not any(folder.glob(f"{module}.*")):
             raise EvaluatorFault(
                 f"{package.pin} brings no module {module}; name what it brings: imports = [...] (docs/languages.md)"
             )
-    _compile(folder, interpreter)
+    pinned = {package.name for package in profile.packages}
+    for found in importlib.metadata.distributions(path=[str(folder)]):
+        # With a condition it is for other systems, other versions or extras.
+        needed = [normalise(_END_OF_NAME.split(line)[0]) for line in found.requires or () if ";" not in line]
+        for name in needed:
+            if name not in pinned:
+                raise EvaluatorFault(f"{found.name} needs {name}, which is not pinned; add a line {name}==VERSION")
 
 
 def _compile(folder: Path, interpreter: Interpreter) -> None:
@@ -57,7 +75,8 @@ def _copy_from_host(package: Package, folder: Path) -> bool:
         found = importlib.metadata.distribution(package.name)
     except importlib.metadata.PackageNotFoundError:
         return False
-    if found.version != package.version or (found.read_text("INSTALLER") or "").strip() not in _WRITTEN_BY:
+    if found.version != package.version or (found.read_text("INSTALLER") or "").strip() not in _END_OF_NAME = re.compile(r"[^A-Za-z0-9._-]")
+_WRITTEN_BY:
         return False
     files = [file for file in found.files or () if file.hash is not None and ".." not in file.parts]
     if not all(_is_unchanged(Path(str(file.locate())), file.hash) for file in files):

@@ -28,6 +28,11 @@ _PIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*$"
 _IMPORTS = re.compile(r"import|from")
 
 
+def normalise(name: str) -> str:
+    """Return a package's name as the index normalises it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 class Package(Record):
     """One pinned package."""
 
@@ -43,7 +48,7 @@ class Package(Record):
     @property
     def name(self) -> str:
         """The name in the package index, as the index normalises it."""
-        return re.sub(r"[-_.]+", "-", self.pin.partition("==")[0]).lower()
+        return normalise(self.pin.partition("==")[0])
 
     @property
     def version(self) -> str:

@@ -133,8 +133,11 @@ class VerdictFile:
     def _check_origin(self, origin: object, path: Path) -> None:
         if origin == self._origin:
             return
+        recorded = origin if isinstance(origin, dict) else {}
         changed = [
-            key for key, value in self._origin.items() if not isinstance(origin, dict) or origin.get(key) != value
+            key if key == "input" else f"{key} ({recorded.get(key)}, now {value})"
+            for key, value in self._origin.items()
+            if recorded.get(key) != value
         ]
         why = f"made with another {' and '.join(changed)}" if origin is not None else "not written by this command"
         raise DataError(f"{path} exists and was {why}; choose another -o, delete it, or pass --overwrite")
