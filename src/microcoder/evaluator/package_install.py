@@ -75,8 +75,7 @@ def _copy_from_host(package: Package, folder: Path) -> bool:
         found = importlib.metadata.distribution(package.name)
     except importlib.metadata.PackageNotFoundError:
         return False
-    if found.version != package.version or (found.read_text("INSTALLER") or "").strip() not in _END_OF_NAME = re.compile(r"[^A-Za-z0-9._-]")
-_WRITTEN_BY:
+    if found.version != package.version or (found.read_text("INSTALLER") or "").strip() not in _WRITTEN_BY:
         return False
     files = [file for file in found.files or () if file.hash is not None and ".." not in file.parts]
     if not all(_is_unchanged(Path(str(file.locate())), file.hash) for file in files):
