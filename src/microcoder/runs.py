@@ -1,6 +1,6 @@
 """The only module that knows file names: the run directory is the API between training, insights and viewer.
 
-    manifest.json            config, digest, git commit, packages, seeds, isolation level, machine
+    manifest.json            config, digest, git commit, packages, seeds, isolation level, what programs run on, machine
     probe.json, probe.svg    what the temperature was chosen from, where a probe chose it
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation

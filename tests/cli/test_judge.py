@@ -16,6 +16,8 @@ import pytest
 
 import microcoder.cli.judge as command
 from microcoder.errors import DataError, EvaluatorFault
+from microcoder.evaluator.environment import name_environment
+from microcoder.evaluator.packages import PROFILES
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
 from microcoder.types import Outcome, TestResult, Verdict
 
@@ -137,6 +139,8 @@ def test_verdicts_of_something_else_are_not_taken_over(tmp_path: Path) -> None:
     command.judge(source, output=out)
     with pytest.raises(DataError, match=r"another stop rule.*--overwrite"):
         command.judge(source, output=out, stop="never")
+    with pytest.raises(DataError, match=r"another packages \(standard \w+, now none \w+\)"):
+        command.judge(source, output=out, packages="none")
     write(source, submission("b"))
     with pytest.raises(DataError, match=r"another input.*choose another -o"):
         command.judge(source, output=out)
@@ -158,6 +162,7 @@ def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureF
         "stop rule": "first_limit",
         "time scale": "measured",
         "version": microcoder_version(),
+        **name_environment(PROFILES["standard"], []),
     }
     with VerdictFile(out, origin=origin) as verdicts:
         verdicts.add("a", Verdict(Outcome.WRONG_ANSWER, (), 2))

@@ -19,7 +19,7 @@ from microcoder.evaluator.builds import build_program
 from microcoder.evaluator.calibration import MAX_SLOWDOWN, PROGRAM, Pace
 from microcoder.evaluator.languages import Language, find_language
 from microcoder.evaluator.preparation import PreparedProblem, limits_for
-from microcoder.evaluator.session import Session
+from microcoder.evaluator.session import Kind, Session
 from microcoder.evaluator.supervisor import LoadedProgram, Sandbox, SandboxDied
 from microcoder.types import Outcome, Program
 
@@ -168,7 +168,7 @@ def test_niceness_is_checked() -> None:
 def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
     with Judge(workers=1, time_scale=1, nice=7) as judging:
         future = judging.submit(Program("import time\ntime.sleep(99)"), make_problem(ONE_TEST, time_limit_seconds=0.3))
-        sandbox = judging._sessions[0]._sandboxes[""]
+        sandbox = judging._sessions[0]._sandboxes[Kind()]
         while len(family := list(idleness._family(sandbox.pid))) < 2 + judging.isolation.enforced.count(
             "pid_namespace"
         ):

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from microcoder.evaluator import Judge
+from microcoder.evaluator.interpreter import current_interpreter
+from microcoder.evaluator.package_folders import provide_packages
+from microcoder.evaluator.packages import PROFILES
 from microcoder.evaluator.sandbox.protocol import STDIN_FILE
 from microcoder.evaluator.streams import names_input, names_output
 from microcoder.evaluator.supervisor import Limits, LoadedProgram, Sandbox
@@ -24,7 +27,10 @@ PACKAGES = ("numpy", "sortedcontainers")
 
 @pytest.fixture(scope="module")
 def sandboxes() -> Iterator[dict[str, Sandbox]]:
-    sandboxes = {"": Sandbox(), "numpy": Sandbox(preload=["numpy"])}
+    packages = provide_packages(PROFILES["standard"], current_interpreter()).folder
+    if not packages:
+        pytest.skip("the packages that programs may import are not installed")
+    sandboxes = {"": Sandbox(packages=packages), "numpy": Sandbox(packages=packages, preload=["numpy"])}
     yield sandboxes
     for sandbox in sandboxes.values():
         sandbox.close()

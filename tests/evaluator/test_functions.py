@@ -35,8 +35,6 @@ SCALED = call("[1, 2]\n3", "[3, 6]")
     ],
 )
 def test_accepts(judge_one: Judge, code: str) -> None:
-    if "numpy" in code:
-        pytest.importorskip("numpy")
     verdict = run(judge_one, code, SCALED)
     assert verdict.is_accepted, verdict.detail
     assert verdict.tests[0].method == "value"

@@ -8,7 +8,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 import microcoder
-from microcoder.cli import data, doctor, judge, probe, report, serve, study, train, view
+from microcoder.cli import data, doctor, judge, packages, probe, report, serve, study, train, view
 from microcoder.cli import eval as evaluation
 from microcoder.errors import MicroCoderError
 
@@ -21,6 +21,7 @@ app.command(view.view)
 app.command(doctor.doctor)
 app.command(evaluation.app)
 app.command(data.app)
+app.command(packages.app)
 app.command(study.app)
 app.command(serve.serve)
 

@@ -18,7 +18,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import microcoder
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge, StopRule
+from microcoder.evaluator.environment import name_environment
 from microcoder.evaluator.isolation import DEGRADED_MEANS
+from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.submissions import Submission, read_submissions
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
 from microcoder.types import Outcome, Verdict
@@ -35,6 +37,7 @@ def judge(
     nice: int = 0,
     stop: StopRule = "first_limit",
     time_scale: float | None = None,
+    packages: str = STANDARD,
     json: Annotated[bool, Parameter(negative="")] = False,
     overwrite: Annotated[bool, Parameter(negative="")] = False,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
@@ -45,7 +48,7 @@ def judge(
     ----------
     input_path
         Submissions (.jsonl or .jsonl.gz), one object a line: id, code, tests, and optionally language, fn_name,
-        time_limit_seconds, memory_limit_mib, checker.
+        language_version, time_limit_seconds, memory_limit_mib, checker.
     output
         Where the verdicts go, one line per submission in the order of the input.
     workers
@@ -58,6 +61,8 @@ def judge(
         or never.
     time_scale
         What CPU limits are multiplied by; by default measured, and never below 1 (`microcoder doctor` shows it).
+    packages
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
     json
         Print a summary as one JSON object.
     overwrite
@@ -74,6 +79,7 @@ def judge(
         "stop rule": stop,
         "time scale": "measured" if time_scale is None else f"{time_scale:g}",
         "version": microcoder.__version__,
+        **name_environment(load_profile(packages), submissions),
     }
     verdicts = VerdictFile(output, origin=origin)
     if overwrite:
@@ -83,8 +89,10 @@ def judge(
         num_found = len(verdicts.done)
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
-            with Judge(workers=workers, stop=stop, time_scale=time_scale, nice=nice, unsafe=unsafe) as judging:
-                verdicts.note_isolation({**judging.isolation.as_record(), "time_scale": judging.time_scale})
+            options: dict[str, Any] = {"workers": workers, "stop": stop, "time_scale": time_scale, "nice": nice}
+            with Judge(**options, packages=packages, unsafe=unsafe) as judging:
+                held = {**judging.isolation.as_record(), "time_scale": judging.time_scale}
+                verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
                 _announce(judging)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
         summary = _summarise(verdicts, num_found, time.monotonic() - started)

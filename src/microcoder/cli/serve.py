@@ -14,6 +14,7 @@ from microcoder.errors import ConfigError, EvaluatorFault
 from microcoder.evaluator import Judge, StopRule
 from microcoder.evaluator.isolation import DEGRADED_MEANS
 from microcoder.evaluator.languages import LANGUAGES, find_language
+from microcoder.evaluator.packages import STANDARD
 from microcoder.evaluator.probes import run_probes
 
 _CACHE_SIZE = 2048
@@ -38,6 +39,7 @@ def serve(
     request_seconds: float = 600.0,
     grace_seconds: float = 30.0,
     renew_after: int = 2000,
+    packages: str = STANDARD,
     require: tuple[str, ...] = (),
     self_test: bool = True,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
@@ -85,6 +87,8 @@ def serve(
         How long to finish what was taken, once asked to end.
     renew_after
         Programs after which a worker starts a fresh sandbox; 0: never.
+    packages
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
     require
         Languages that must be there, else the service does not start.
     self_test
@@ -128,6 +132,7 @@ def serve(
         cache_size=_CACHE_SIZE,
         renew_after=renew_after,
         nice=nice,
+        packages=packages,
         unsafe=unsafe,
     ) as judge:
         if self_test:
@@ -177,7 +182,7 @@ def _announce(judge: Judge, host: str, port: int, *, num_tokens: int) -> None:
     languages = [name for name, language in LANGUAGES.items() if not language.find_problem()]
     print(
         f"microcoder: serving on http://{host}:{port}, {judge.workers} workers, isolation {judge.isolation.level}, "
-        f"CPU limits x {judge.time_scale:g}, languages {', '.join(languages)}, "
+        f"CPU limits x {judge.time_scale:g}, languages {', '.join(languages)}, {judge.environment.identity}, "
         + (f"{num_tokens} tokens" if num_tokens else "no token needed"),
         file=sys.stderr,
         flush=True,

@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, Tag, model_validator
 from microcoder.config import Config, kind_or
 from microcoder.dataset.benchmarks.mbpp import Split
 from microcoder.evaluator import StopRule
+from microcoder.evaluator.packages import STANDARD
 from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect
 
 PromptFormat = Literal["published", "instruct", "bare"]
@@ -175,6 +176,8 @@ class Judging(Config):
     """When to leave out an answer's remaining tests."""
     nice: int = Field(default=0, ge=0, le=19)
     """How far programs stand back from other work of the machine, 0 to 19."""
+    packages: str = STANDARD
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""
     unsafe_sandbox: bool = False
 
 

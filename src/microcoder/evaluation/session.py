@@ -28,7 +28,7 @@ from microcoder.evaluation.observer import Observer
 from microcoder.evaluation.questions import build_messages, digest_questions, load_questions, question_record
 from microcoder.evaluation.report import summarise, write_report
 from microcoder.evaluation.samples import Generator, Request, Sample
-from microcoder.evaluator import Judge
+from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input
 from microcoder.runs import write_json, write_text
@@ -119,8 +119,9 @@ def _open_folder(
         folder.mend()
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
-    with Judge(workers=1, nice=config.judging.nice, unsafe=config.judging.unsafe_sandbox) as judge:
-        isolation = judge.isolation.as_record()
+    judging = config.judging
+    with Judge(workers=1, nice=judging.nice, packages=judging.packages, unsafe=judging.unsafe_sandbox) as judge:
+        isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
     manifest = {
         "format": FORMAT,
         "kind": "evaluation",
@@ -139,6 +140,7 @@ def _open_folder(
             "num_cpus": len(os.sched_getaffinity(0)),
         },
         "isolation": isolation,
+        "environment": environment,
     }
     write_json(folder.manifest, manifest)
     rows = (json.dumps(question_record(question), ensure_ascii=False) for question in questions)
@@ -227,8 +229,33 @@ def _judge_group(
         observer.advance(verdict.outcome.value)
 
     judging = config.judging
-    with Judge(workers=judging.workers, stop=judging.stop, nice=judging.nice, unsafe=judging.unsafe_sandbox) as judge:
+    with Judge(
+        workers=judging.workers,
+        stop=judging.stop,
+        nice=judging.nice,
+        packages=judging.packages,
+        unsafe=judging.unsafe_sandbox,
+    ) as judge:
+        _check_environment(folder, judge.environment)
         judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
+
+
+def _check_environment(folder: EvaluationFolder, environment: JudgingEnvironment) -> None:
+    """Refuse to mix verdicts of two environments in one folder.
+
+    Raises:
+        DataError: programs run on another Python or with other packages than when the folder began.
+    """
+    began, now = folder.read_manifest()["environment"], environment.as_record()
+    for what, old, new in (
+        ("Python", began["python"], now["python"]),
+        ("packages", began["packages"]["pins"], now["packages"]["pins"]),
+    ):
+        if old != new:
+            raise DataError(
+                f"{folder.root} began with programs on {what} {json.dumps(old)}, now it is {json.dumps(new)}; "
+                "put back what it began with, or use another --run-dir"
+            )
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:

@@ -8,6 +8,7 @@
 """
 
 from microcoder.evaluator.compare import Comparison, compare_output, compare_value
+from microcoder.evaluator.environment import JudgingEnvironment
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.judge import Judge, judge
@@ -22,6 +23,7 @@ __all__ = [
     "Invocation",
     "Isolation",
     "Judge",
+    "JudgingEnvironment",
     "StopRule",
     "Submission",
     "check_problem",

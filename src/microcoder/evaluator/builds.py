@@ -32,17 +32,17 @@ class Build:
 
 
 class BuildCache:
-    """Builds by language and source, shared by all workers of a judge; the longest unused go first."""
+    """Builds by language, version and source, shared by all workers of a judge; the longest unused go first."""
 
     def __init__(self, max_bytes: int = _MAX_KEPT_BYTES) -> None:
-        self._builds: OrderedDict[tuple[str, str], Build] = OrderedDict()
+        self._builds: OrderedDict[tuple[str, str, str], Build] = OrderedDict()
         self._lock = threading.Lock()
         self._bytes = 0
         self._max_bytes = max_bytes
 
     def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
         """Return a build, making it where it is not there yet."""
-        key = (language.name, code)
+        key = (language.name, language.version, code)
         with self._lock:
             if key in self._builds:
                 self._builds.move_to_end(key)

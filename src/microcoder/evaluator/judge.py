@@ -20,11 +20,14 @@ from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import executions, verdicts
 from microcoder.evaluator.builds import BuildCache
 from microcoder.evaluator.calibration import Pace
+from microcoder.evaluator.environment import JudgingEnvironment, describe_environment
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
-from microcoder.evaluator.languages import check_language, find_language
+from microcoder.evaluator.languages import check_language, language_of
 from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, VerdictCache
+from microcoder.evaluator.package_folders import PackageShelf
+from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.schedule import Gate, Room
 from microcoder.evaluator.session import STOP_RULES, Abandoned, Session, StopRule
@@ -97,6 +100,7 @@ class Judge:
         cache_size: int = 4096,
         renew_after: int = 0,
         nice: int = 0,
+        packages: str = STANDARD,
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
     ) -> None:
@@ -112,6 +116,8 @@ class Judge:
             nice: how far programs stand back from other work of this machine, 0 to 19: beside one process that wants
                 it as well, one program gets half of a core at 0, a tenth at 10, a seventieth at 19. Never less than
                 the calling process's own.
+            packages: which third-party packages programs may import: `standard`, `atcoder`, `none`, or the path of a
+                file of pins (docs/languages.md). Installed where they are not there yet.
             unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.
 
@@ -147,6 +153,7 @@ class Judge:
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self._inputs = InputShelf()
         gate, builds, pace = Gate(), BuildCache(), Pace()
+        shelf = PackageShelf(load_profile(packages))
         self._sessions = [
             Session(
                 layers=layers,
@@ -154,6 +161,7 @@ class Judge:
                 gate=gate,
                 builds=builds,
                 inputs=self._inputs,
+                packages=shelf,
                 pace=pace,
                 nice=nice,
             )
@@ -167,6 +175,8 @@ class Judge:
             raise answer
         self.isolation, self.time_scale = answer
         """The layers that hold around every program, and what CPU limits are multiplied by."""
+        self.environment: JudgingEnvironment = describe_environment(shelf)
+        """What programs run on: the Python that problems without a version mean, and the packages."""
         self._shelf = ProblemShelf(time_scale=self.time_scale)
 
     def __enter__(self) -> Self:
@@ -194,7 +204,7 @@ class Judge:
 
         Raises:
             DataError: the sequences differ in length, or a problem's tests cannot be read.
-            EvaluatorFault: there is no compiler for a problem's language, or the judge is closed.
+            EvaluatorFault: there is no compiler or interpreter for a problem's language, or the judge is closed.
         """
         self._check_open()
         if len(programs) != len(problems):
@@ -226,7 +236,7 @@ class Judge:
 
         Raises:
             DataError: the problem's tests cannot be read.
-            EvaluatorFault: there is no compiler for the problem's language, or the judge is closed.
+            EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
         """
         known = self._prepare(program, problem, "the program")
         self._room.enter().result()
@@ -237,7 +247,7 @@ class Judge:
 
         Raises:
             DataError: the problem's tests cannot be read.
-            EvaluatorFault: there is no compiler for the problem's language, or the judge is closed.
+            EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
         """
         known = self._prepare(program, problem, "the program")
         await self._room.enter_async()
@@ -291,10 +301,10 @@ class Judge:
 
     def _prepare(self, program: Program, problem: Problem, what: str) -> KnownProblem:
         self._check_open()
-        language = find_language(problem.language)
+        language = language_of(problem)
         check_language(program, problem, what)
-        if language.find_problem():
-            raise EvaluatorFault(language.find_problem())
+        if trouble := language.find_problem():
+            raise EvaluatorFault(trouble)
         return self._shelf.prepare(problem)
 
     def _enter(self, program: Program, problem: KnownProblem) -> Future[Verdict]:
@@ -440,8 +450,9 @@ def judge(
     *,
     workers: int | None = None,
     stop: StopRule = "first_limit",
+    packages: str = STANDARD,
     unsafe: bool = False,
 ) -> list[Verdict]:
     """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
-    with Judge(workers=workers, stop=stop, unsafe=unsafe) as judging:
+    with Judge(workers=workers, stop=stop, packages=packages, unsafe=unsafe) as judging:
         return judging.judge(programs, problems)

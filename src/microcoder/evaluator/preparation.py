@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from microcoder.errors import DataError
 from microcoder.evaluator import calls, values, verdicts
-from microcoder.evaluator.languages import find_language
+from microcoder.evaluator.languages import find_language, language_of
 from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.signatures import find_call
 from microcoder.types import Outcome, Problem, TestResult
@@ -114,7 +114,7 @@ def check_problem(problem: Problem) -> None:
     Raises:
         DataError: an unknown language, a call that is not JSON, or a checker that does not fit; which and why.
     """
-    language = find_language(problem.language)
+    language = language_of(problem)
     checker = problem.checker
     if checker.type == "program":
         find_language(checker.language)

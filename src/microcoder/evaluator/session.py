@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import signal
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, TypeVar
 
 from microcoder.errors import EvaluatorFault
@@ -17,9 +16,11 @@ from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM,
 from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, CheckerFailed, checker_task, read_verdict
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
-from microcoder.evaluator.interpreter import current_interpreter
+from microcoder.evaluator.interpreter import CURRENT_VERSION, find_interpreter
 from microcoder.evaluator.isolation import Isolation
-from microcoder.evaluator.languages import Language, find_language
+from microcoder.evaluator.languages import Language, find_language, language_of
+from microcoder.evaluator.package_folders import PackageShelf
+from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, PreparedTest, limits_for
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, STDERR_FILE, STDIN_FILE, STDOUT_FILE
@@ -44,7 +45,6 @@ _LIMITS = (
     Outcome.PROCESS_LIMIT,
     Outcome.SANDBOX_FAULT,
 )
-_IMPORTS_NUMPY = re.compile(r"\bnumpy\b")
 _GRACE = 1.1
 """A test is stopped this far beyond its CPU limit, further where neighbours slow it; one that ends in between is run
 again alone."""
@@ -55,11 +55,26 @@ _REST_SECONDS = 10.0
 """After so many failed starts no other is tried for a while: programs are told at once."""
 _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 
-_LARGE, _BUILDS = "+large", "build "
-_CHECKS = _LARGE
 _SCRATCH_MIB, _LARGE_SCRATCH_MIB = 16, 256
 """For builds, for the files that a checker or a run is given, and for a large input that is read as a file."""
 _LARGE_STDIN_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a sandbox is like; runs that need the same kind share one."""
+
+    version: str = CURRENT_VERSION
+    """Of Python."""
+    preload: tuple[str, ...] = ()
+    """Packages that are loaded before the program starts."""
+    is_large: bool = False
+    """Whether it has room for files."""
+    builds: str = ""
+    """The language that it compiles; empty for one that runs programs."""
+
+
+_CHECKS = Kind(is_large=True)
 
 Loaded = LoadedProgram | LoadedBinary
 T = TypeVar("T")
@@ -78,7 +93,7 @@ class Abandoned(Exception):
 
 
 class Session:
-    """One worker's sandboxes: a plain one, and, once they are asked for, one with numpy and one that compiles."""
+    """One worker's sandboxes: a plain one, and others once they are asked for, such as one that compiles."""
 
     def __init__(
         self,
@@ -90,7 +105,9 @@ class Session:
         inputs: InputShelf | None = None,
         pace: Pace | None = None,
         nice: int = 0,
+        packages: PackageShelf | None = None,
     ) -> None:
+        self._packages = packages or PackageShelf(load_profile(STANDARD))
         self._layers = layers
         self._unsafe = unsafe
         self._gate = gate or Gate()
@@ -99,7 +116,7 @@ class Session:
         self._pace = pace or Pace()
         self._nice = nice
         self._has_rerun = False
-        self._sandboxes: dict[str, Sandbox] = {}
+        self._sandboxes: dict[Kind, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
         self._rests_until = 0.0
@@ -119,7 +136,7 @@ class Session:
         Raises:
             EvaluatorFault: it does not start, or does not hold.
         """
-        return self._sandbox("").isolation
+        return self._sandbox(Kind()).isolation
 
     def measure_time_scale(self) -> float:
         """Return what CPU limits are to be multiplied by on this machine, see `calibration`, and learn its pace.
@@ -141,7 +158,7 @@ class Session:
         """Return the CPU seconds of a fixed program."""
         limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
         with contextlib.closing(LoadedProgram(code)) as program:
-            return self._with_one_retry("", lambda sandbox: sandbox.run(program.task(b""), limits)).cpu_seconds
+            return self._with_one_retry(Kind(), lambda sandbox: sandbox.run(program.task(b""), limits)).cpu_seconds
 
     def _measure_slowdown(self, run: Run) -> float:
         """Return by how much neighbours slow a program like this now."""
@@ -175,27 +192,27 @@ class Session:
                     checking, message = self._load(opened, find_language(checker.language), str(checker.code))
                     if checking is None:
                         return self._conclude([verdicts.checker_fault(f"was not built: {message}")], total)
-                loaded, message = self._load(opened, find_language(program.language), program.code)
+                language, fn_name = language_of(prepared.problem), prepared.problem.fn_name
+                loaded, message = self._load(opened, language, program.code, is_function=fn_name is not None)
                 if loaded is None:
                     return self._conclude([verdicts.build_error(message)], total)
+                problem = prepared.problem
                 reads_by_name, writes_by_name = names_input(program.code), names_output(program.code)
-                package = _package(program.code) if isinstance(loaded, LoadedProgram) else ""
                 largest = max(len(test.stdin) for test in prepared.tests)
-                if writes_by_name or (reads_by_name and largest > _LARGE_STDIN_BYTES):
-                    package += _LARGE
+                is_large = writes_by_name or (reads_by_name and largest > _LARGE_STDIN_BYTES)
+                kind = self._kind(language, program.code, is_large=is_large)
                 for test in prepared.tests:
                     if not is_wanted():
                         raise Abandoned
-                    problem = prepared.problem
                     task = loaded.task(
                         test.stdin,
-                        fn_name=problem.fn_name,
+                        fn_name=fn_name,
                         call=prepared.call_message,
                         files={STDIN_FILE: test.stdin} if reads_by_name else None,
                         dialect=problem.dialect,
                         has_named_streams=writes_by_name,
                     )
-                    results.append(self._judge_test(package, loaded, task, prepared, test, checking))
+                    results.append(self._judge_test(kind, loaded, task, prepared, test, checking))
                     if _stops_after(results[-1].verdict, stop):
                         break
         except (SandboxDied, EvaluatorFault, OSError) as fault:
@@ -216,7 +233,8 @@ class Session:
         limits = invocation.limits(time_scale)
         try:
             with contextlib.ExitStack() as opened:
-                loaded, message = self._load(opened, find_language(invocation.program.language), code)
+                language = find_language(invocation.program.language)
+                loaded, message = self._load(opened, language, code)
                 if loaded is None:
                     return executions.not_built(message, self._level)
                 files = dict(invocation.files)
@@ -230,10 +248,9 @@ class Session:
                     files=files,
                     has_named_streams=writes_by_name,
                 )
-                kind = _package(code) if isinstance(loaded, LoadedProgram) else ""
-                is_large = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
-                if invocation.files or writes_by_name or is_large:
-                    kind += _LARGE
+                is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
+                is_large = bool(invocation.files) or writes_by_name or is_large_input
+                kind = self._kind(language, code, is_large=is_large)
                 with self._gate.shared():
                     run = self._with_one_retry(kind, lambda sandbox: sandbox.run(task, limits))
                     if _was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
@@ -262,9 +279,18 @@ class Session:
             sandbox.close()
         self._sandboxes.clear()
 
-    def _load(self, opened: contextlib.ExitStack, language: Language, code: str) -> tuple[Loaded | None, str]:
-        """Return a program ready to run, or the reason why it cannot be built."""
+    def _load(
+        self, opened: contextlib.ExitStack, language: Language, code: str, *, is_function: bool = False
+    ) -> tuple[Loaded | None, str]:
+        """Return a program ready to run, or the reason why it cannot be built.
+
+        Raises:
+            EvaluatorFault: a compiler, an interpreter or a promised package is missing on this machine.
+        """
         if not language.is_built:
+            provided = self._packages.provide(language.find_interpreter())
+            if problem := provided.find_problem(code, is_function=is_function):
+                raise EvaluatorFault(problem)
             return opened.enter_context(contextlib.closing(LoadedProgram(code))), ""
         build = self._builds.get(language, code, lambda: self._build(language, code))
         if not build.is_built:
@@ -273,12 +299,21 @@ class Session:
 
     def _build(self, language: Language, code: str) -> Build:
         require_compiler(language)
+        build = Kind(builds=language.name)
         with self._gate.shared():
-            return self._with_one_retry(_BUILDS + language.name, lambda sandbox: build_program(sandbox, language, code))
+            return self._with_one_retry(build, lambda sandbox: build_program(sandbox, language, code))
+
+    def _kind(self, language: Language, code: str, *, is_large: bool) -> Kind:
+        """Return what sandbox a program runs in."""
+        if language.is_built:
+            return Kind(is_large=is_large)
+        has_packages = self._packages.provide(language.find_interpreter()).folder
+        preload = self._packages.profile.preload_for(code) if has_packages else ()
+        return Kind(language.version, preload, is_large)
 
     def _judge_test(
         self,
-        package: str,
+        kind: Kind,
         loaded: Loaded,
         task: Task,
         prepared: PreparedProblem,
@@ -286,17 +321,17 @@ class Session:
         checking: Loaded | None,
     ) -> TestResult:
         try:
-            run, slowdown = self._run_with_room(package, task, prepared.limits)
+            run, slowdown = self._run_with_room(kind, task, prepared.limits)
             if prepared.is_close(run):
                 self.reruns += 1
                 with self._gate.alone():
-                    again = self._run(package, task, prepared.limits, slowdown)
+                    again = self._run(kind, task, prepared.limits, slowdown)
                     again = again.slowed_by(self._measure_slowdown(again))
                 run = min(run, again, key=lambda run: run.cpu_seconds)
             elif _was_killed(run, prepared.find_failure(run)):
                 self.retries += 1
                 with self._gate.shared():
-                    run = self._run(package, task, prepared.limits, slowdown)
+                    run = self._run(kind, task, prepared.limits, slowdown)
             rejection = loaded.rejection()
             if rejection is not None:
                 return verdicts.compile_error(run, rejection)
@@ -306,7 +341,7 @@ class Session:
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             return verdicts.sandbox_fault(str(fault))
 
-    def _run_with_room(self, package: str, task: Task, limits: Limits) -> tuple[Run, float]:
+    def _run_with_room(self, kind: Kind, task: Task, limits: Limits) -> tuple[Run, float]:
         """Run a test with the room that neighbours call for; return that too.
 
         Where it runs out of CPU time and neighbours turn out to cost more than they did of late, it is run once more,
@@ -314,18 +349,18 @@ class Session:
         """
         with self._gate.shared():
             slowdown = self._pace.slowdown
-            run = self._run(package, task, limits, slowdown)
+            run = self._run(kind, task, limits, slowdown)
             if run.result.expired == CPU_EXPIRED and not self._has_rerun:
                 measured = self._measure_slowdown(run)
                 if measured > _MORE_GRACE * slowdown:
                     self._has_rerun = True
                     self.reruns += 1
-                    return self._run(package, task, limits, measured), measured
+                    return self._run(kind, task, limits, measured), measured
             return run, slowdown
 
-    def _run(self, package: str, task: Task, limits: Limits, slowdown: float) -> Run:
+    def _run(self, kind: Kind, task: Task, limits: Limits, slowdown: float) -> Run:
         generous = replace(limits, cpu_seconds=_GRACE * slowdown * limits.cpu_seconds)
-        return self._with_one_retry(package, lambda sandbox: sandbox.run(task, generous))
+        return self._with_one_retry(kind, lambda sandbox: sandbox.run(task, generous))
 
     def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
         """Judge by a checker program; one that fails says nothing about the program."""
@@ -348,7 +383,7 @@ class Session:
         except CheckerFailed as failed:
             return verdicts.checker_fault(str(failed))
 
-    def _with_one_retry(self, kind: str, use: Callable[[Sandbox], T]) -> T:
+    def _with_one_retry(self, kind: Kind, use: Callable[[Sandbox], T]) -> T:
         try:
             return use(self._sandbox(kind))
         except SandboxDied:
@@ -365,8 +400,8 @@ class Session:
             self._discard(kind)
             raise
 
-    def _sandbox(self, kind: str) -> Sandbox:
-        """Return a sandbox: an empty name means the plain one, `numpy` one with that loaded, `+large` with room."""
+    def _sandbox(self, kind: Kind) -> Sandbox:
+        """Return a sandbox of this kind, started where there is none yet."""
         if self._is_closed:
             raise SandboxDied("the judge was closed")
         if kind not in self._sandboxes:
@@ -376,7 +411,7 @@ class Session:
                 raise SandboxDied("the judge was closed")
         return self._sandboxes[kind]
 
-    def _start_again(self, kind: str) -> Sandbox:
+    def _start_again(self, kind: Kind) -> Sandbox:
         """Start a sandbox; where one has held, twice: somebody may have killed it while it started."""
         if self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
             raise EvaluatorFault(f"gave up after {self._failed_starts} failed starts: {self._start_failure}")
@@ -393,16 +428,21 @@ class Session:
                 return sandbox
         raise AssertionError("the last try returned or raised")
 
-    def _start(self, kind: str) -> Sandbox:
+    def _start(self, kind: Kind) -> Sandbox:
         common: _Common = {"layers": self._layers, "waits": self.waits, "nice": self._nice}
-        if kind.startswith(_BUILDS):
-            toolchain = find_language(kind.removeprefix(_BUILDS)).readable
+        if kind.builds:
+            toolchain = find_language(kind.builds).readable
             sandbox = Sandbox(toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB, **common)
         else:
-            package = kind.removesuffix(_LARGE)
-            scratch_mib = _LARGE_SCRATCH_MIB if kind.endswith(_LARGE) else _SCRATCH_MIB
-            preload = [package] if package else []
-            sandbox = Sandbox(preload=preload, scratch_mib=scratch_mib, inputs=self._inputs, **common)
+            interpreter = find_interpreter(kind.version)
+            sandbox = Sandbox(
+                interpreter=interpreter,
+                packages=self._packages.provide(interpreter).folder,
+                preload=kind.preload,
+                scratch_mib=_LARGE_SCRATCH_MIB if kind.is_large else _SCRATCH_MIB,
+                inputs=self._inputs,
+                **common,
+            )
         self._level = sandbox.isolation.level
         try:
             sandbox.isolation.require(unsafe=self._unsafe)
@@ -411,7 +451,7 @@ class Session:
             raise
         return sandbox
 
-    def _discard(self, kind: str) -> None:
+    def _discard(self, kind: Kind) -> None:
         sandbox = self._sandboxes.pop(kind, None)
         if sandbox is not None:
             sandbox.close()
@@ -420,10 +460,6 @@ class Session:
 def _was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:
     """Whether it was killed by none of its limits: by itself, or from outside, as where the machine's memory ended."""
     return failure is not None and failure[0] is Outcome.RUNTIME_ERROR and run.result.signal == signal.SIGKILL
-
-
-def _package(code: str) -> str:
-    return "numpy" if _IMPORTS_NUMPY.search(code) and "numpy" in current_interpreter().packages else ""
 
 
 def _stops_after(outcome: Outcome, stop: StopRule) -> bool:

@@ -22,7 +22,7 @@ from typing import Any
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import idleness, private_folders
 from microcoder.evaluator.inputs import InputShelf, make_memory_file
-from microcoder.evaluator.interpreter import STANDARD_PRELOAD, current_interpreter
+from microcoder.evaluator.interpreter import STANDARD_PRELOAD, Interpreter, current_interpreter
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.sandbox.dialects import PLAIN
 from microcoder.evaluator.sandbox.layers import LAYERS, MOUNT_NAMESPACE
@@ -211,6 +211,8 @@ class Sandbox:
     def __init__(
         self,
         *,
+        interpreter: Interpreter | None = None,
+        packages: str = "",
         preload: Sequence[str] = (),
         layers: Collection[str] = LAYERS,
         toolchain: Sequence[str] | None = None,
@@ -222,6 +224,8 @@ class Sandbox:
         """Start it.
 
         Args:
+            interpreter: the Python that runs the programs; this process's own where it is left out.
+            packages: folder of the third-party packages that programs may import; empty for none.
             preload: packages to import besides the standard library's.
             layers: the layers of isolation to put on.
             toolchain: what compilers need to read; such a sandbox builds programs and runs none.
@@ -233,6 +237,8 @@ class Sandbox:
         Raises:
             EvaluatorFault: it does not start.
         """
+        self._interpreter = interpreter or current_interpreter()
+        self._packages = packages
         self._preload = (*STANDARD_PRELOAD, *preload)
         self._toolchain = toolchain
         self._scratch_mib = scratch_mib
@@ -253,7 +259,12 @@ class Sandbox:
     def _start(self) -> None:
         if sys.platform != "linux":
             raise EvaluatorFault(f"the sandbox needs Linux, this is {sys.platform}; run it in a Linux container")
-        interpreter = current_interpreter()
+        interpreter = self._interpreter
+        if self._packages and not os.path.isdir(self._packages):
+            raise EvaluatorFault(
+                f"{self._packages} with the packages that programs may import is gone; "
+                "type `microcoder packages install`, and start again"
+            )
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         os.ftruncate(self._log, 0)
         stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
@@ -280,7 +291,7 @@ class Sandbox:
             "layers": self._layers,
             "libraries": [*interpreter.libraries, *(path for path in self._toolchain or () if os.path.exists(path))],
             "hidden": interpreter.hidden,
-            "packages": interpreter.packages,
+            "packages": self._packages,
             "stdlib": interpreter.stdlib,
             "preload": self._preload,
             "builds": self._toolchain is not None,

@@ -40,13 +40,13 @@ class VerdictFile:
 
         Args:
             path: the whole file.
-            origin: what decides the verdicts: digest of the input, stop rule, version.
+            origin: what decides the verdicts: digest of the input, stop rule, version, Python and packages.
         """
         self.path = path
         self.done: dict[str, Row] = {}
         """Lines of earlier runs by submission id, sandbox faults left out."""
         self.isolation: Row | None = None
-        """What held around the programs, in the latest run that judged any."""
+        """What held around the programs, and what they ran on, in the latest run that judged any."""
         self._origin = origin
         self._partial = path.with_name(path.name + ".partial")
         self._meta = path.with_name(path.name + ".meta.json")
@@ -133,8 +133,11 @@ class VerdictFile:
     def _check_origin(self, origin: object, path: Path) -> None:
         if origin == self._origin:
             return
+        recorded = origin if isinstance(origin, dict) else {}
         changed = [
-            key for key, value in self._origin.items() if not isinstance(origin, dict) or origin.get(key) != value
+            key if key == "input" else f"{key} ({recorded.get(key)}, now {value})"
+            for key, value in self._origin.items()
+            if recorded.get(key) != value
         ]
         why = f"made with another {' and '.join(changed)}" if origin is not None else "not written by this command"
         raise DataError(f"{path} exists and was {why}; choose another -o, delete it, or pass --overwrite")

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from microcoder.config import Config, flatten
 from microcoder.evaluator import StopRule
+from microcoder.evaluator.packages import STANDARD
 from microcoder.micro import DemonstrationNoise
 from microcoder.prompts import PromptStyle
 from microcoder.training.algorithm_config import AlgorithmConfig, SoftLengthPenalty
@@ -178,6 +179,9 @@ class EvaluatorConfig(Config):
     nice: int = Field(default=0, ge=0, le=19)
     """How far programs stand back from other work on their machine, such as the trainer: beside one busy process, one
     program gets half of a core at 0, a tenth at 10, a seventieth at 19; `workers` bounds the cores."""
+    packages: str = STANDARD
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins. A service must
+    have been started with the same (`microcoder serve --packages`)."""
     unsafe_sandbox: bool = False
 
     @model_validator(mode="after")

@@ -58,7 +58,7 @@ def build_manifest(
     command: Sequence[str],
     problems: Mapping[str, Any],
     machine: Mapping[str, Any],
-    isolation: Mapping[str, Any],
+    judged_by: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the manifest of a run that is about to start."""
     return {
@@ -79,7 +79,7 @@ def build_manifest(
             "num_cpus": len(os.sched_getaffinity(0)),
             **machine,
         },
-        "isolation": dict(isolation),
+        **judged_by,
     }
 
 

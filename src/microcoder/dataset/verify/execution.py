@@ -36,7 +36,8 @@ class Executor:
 
     def run(self, pairs: Sequence[tuple[Program, Problem]]) -> list[Verdict]:
         """Return one verdict per pair, in their order, with the times of the reference machine."""
-        keys = [verdict_key(program, problem, stop=self.judge.stop) for program, problem in pairs]
+        judge = self.judge
+        keys = [verdict_key(*pair, stop=judge.stop, environment=judge.environment.identity) for pair in pairs]
         found = {number: verdict for number, key in enumerate(keys) if (verdict := self._find(key))}
         left = [number for number in range(len(pairs)) if number not in found]
         self._judge(pairs, keys, left, found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from microcoder.evaluator.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 from microcoder.evaluator.sandbox.syscalls import make_mount_read_only, mount, pivot_into
@@ -23,15 +23,13 @@ def scratch_folder(libraries: Iterable[str]) -> str:
     return "/box" if any(path.startswith("/tmp/") for path in libraries) else "/tmp"
 
 
-def enter_private_root(
-    libraries: Iterable[str], hidden: Iterable[str], packages: Mapping[str, str], scratch_mib: int
-) -> None:
+def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages: str, scratch_mib: int) -> None:
     """Build the root in a mount namespace of our own and move into it.
 
     Args:
         libraries: folders that stay readable under their own paths.
         hidden: folders inside them that look empty.
-        packages: third-party packages by name, readable below `PACKAGES`.
+        packages: folder of third-party packages, readable as `PACKAGES`; empty where there are none.
         scratch_mib: how much may be written in the scratch folder.
     """
     libraries = sorted(set(libraries))
@@ -50,9 +48,8 @@ def enter_private_root(
         elif not any(path.startswith(done + "/") for done in bound):
             _bind(path, stage + path, [h for h in hidden if h.startswith(path + "/")], stage)
             bound.append(path)
-    os.mkdir(stage + PACKAGES)
-    for name, path in packages.items():
-        _bind(path, f"{stage}{PACKAGES}/{name}", [], stage)
+    if packages:
+        _bind(packages, stage + PACKAGES, [], stage)
     os.mkdir(stage + "/dev")
     for device in DEVICES:
         with open(stage + device, "w"):

@@ -22,7 +22,7 @@ from microcoder.evaluator.sandbox.protocol import COMPILED, REJECTED
 FILE_NAME = "main.py"
 _FLUSH_FAILED = 120
 
-_NAMES_ITSELF = re.compile(rb"__file__|argv|inspect|traceback|linecache|doctest")
+_NAMES_ITSELF = re.compile(rb"__file__|argv|inspect|traceback|linecache|doctest|numba")
 _NEEDS_TEARDOWN = re.compile(rb"__del__|open|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
 _BUFFERED = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 

@@ -14,7 +14,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,14 +123,15 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     )
     if setup.has(layers.MOUNT_NAMESPACE):
         setup.scratch, setup.scratch_mode = mounts.scratch_folder(libraries), mounts.SCRATCH_MODE
-        packages = {name: f"{mounts.PACKAGES}/{name}" for name in packages}
+        packages = packages and mounts.PACKAGES
     else:
         _take_private_folder(setup, config["folder"])
-    _preload(config["preload"], sorted({os.path.dirname(path) for path in packages.values()}))
+    own_folders = [folder for folder in (config["stdlib"], packages) if folder]
+    _preload(config["preload"], own_folders[1:])
     if is_root:
-        _drop_user(setup, user, config["stdlib"])
+        _drop_user(setup, user, own_folders)
     _give_up_rights(setup)
-    _restrict_files(setup, [*libraries, *packages.values()], config)
+    _restrict_files(setup, [*libraries, *own_folders[1:]], config)
     return setup
 
 
@@ -203,12 +204,13 @@ def _preload(modules: list[str], package_folders: list[str]) -> None:
     runner.prepare_standard_library()
 
 
-def _drop_user(setup: Setup, user: int | None, stdlib: str) -> None:
-    """Stop being root."""
+def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
+    """Stop being root, unless programs could then not read what they import from these folders."""
+    unreadable = [folder for folder in folders if not identity.is_readable_by_others(folder)]
     if setup.in_user_namespace or user is None:
         setup.missing[layers.UNPRIVILEGED_USER] = "the user namespace maps no other user"
-    elif not identity.is_readable_by_others(stdlib):
-        setup.missing[layers.UNPRIVILEGED_USER] = f"{stdlib} is readable by root only"
+    elif unreadable:
+        setup.missing[layers.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
     elif problem := _find_problem_with_giving(setup):
         setup.missing[layers.UNPRIVILEGED_USER] = problem
     else:
