@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import os
 import sys
 from collections.abc import Sequence
 
@@ -44,6 +45,8 @@ _DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line: exit code 0 done, 2 the user's mistake, 130 interrupted; no traceback for either."""
     given = sys.argv[1:] if arguments is None else arguments
+    # Looking for plugins reads the metadata of every package that is installed.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         build_app(given)(given, exit_on_error=False, print_error=False, result_action="return_value")
     except MicroCoderError as error:
@@ -61,11 +64,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 def build_app(arguments: Sequence[str] = ()) -> App:
     """Return the application; a verb that the arguments name is left to say itself, at length, what it does."""
-    app = App(name="microcoder", help="Reinforcement learning of coding models.", version=microcoder.__version__)
+    named = VERBS.keys() & set(arguments)
+    app = App(
+        name="microcoder",
+        help="Reinforcement learning of coding models.",
+        version=microcoder.__version__,
+        # The list of verbs has no markup, and what renders it is slow to import.
+        help_format="markdown" if named else "plaintext",
+    )
     for verb, (attribute, summary) in VERBS.items():
-        summary_or_own = None if verb in arguments else summary
-        app.command(f"microcoder.cli.{verb}:{attribute}", name=verb, help=summary_or_own)
-    app.register_install_completion_command(help="Complete commands and options in this shell, and exit.")
+        app.command(f"microcoder.cli.{verb}:{attribute}", name=verb, help=None if verb in named else summary)
+    if not named:
+        app.register_install_completion_command(help="Complete commands and options in this shell, and exit.")
     return app
 
 
