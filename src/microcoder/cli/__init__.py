@@ -75,7 +75,9 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     for verb, (attribute, summary) in VERBS.items():
         app.command(f"microcoder.cli.{verb}:{attribute}", name=verb, help=None if verb in named else summary)
     if not named:
-        app.register_install_completion_command(help="Complete commands and options in this shell, and exit.")
+        app.register_install_completion_command(
+            help="Install completion for your shell: writes a script, and a line into its start-up file."
+        )
     return app
 
 
