@@ -1,5 +1,6 @@
 """What a start of the command line imports, and what it says about its verbs."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -101,9 +102,10 @@ def test_the_default_folder_of_a_run_can_be_read_in_the_help(capsys: pytest.Capt
 
 def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
     script = tmp_path / "microcoder.bash"
-    home = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    # It adds a line to the start-up file of the shell.
+    environment = {**os.environ, "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "microcoder", "--install-completion", "--shell", "bash", "--output", str(script)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=home)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert result.returncode == 0, result.stderr
     written = script.read_text()
     assert all(verb in written for verb in VERBS)
