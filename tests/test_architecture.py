@@ -15,7 +15,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # A part imports parts of lower layers only.
 LAYERS = (
-    ("errors", "pieces"),
+    ("errors", "pieces", "docstrings"),
     ("types",),
     ("records",),
     ("config", "metrics", "runs"),

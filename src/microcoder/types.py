@@ -13,15 +13,24 @@ import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from microcoder.docstrings import attribute_docstrings
+
+
+def _describe_fields(schema: dict[str, Any], record: type[BaseModel]) -> None:
+    """Put the docstrings of a record's fields into its JSON schema."""
+    for name, text in attribute_docstrings(record).items():
+        if name in schema.get("properties", ()):
+            schema["properties"][name].setdefault("description", text)
 
 
 class Record(BaseModel):
     """A validated, immutable record: unknown keys are refused, field docstrings are the schema's descriptions."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_describe_fields)
 
 
 class Outcome(StrEnum):

@@ -9,11 +9,9 @@ import time
 from collections import Counter
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import microcoder
 from microcoder.errors import DataError
@@ -24,6 +22,9 @@ from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.submissions import Submission, read_submissions
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
 from microcoder.types import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -171,12 +172,16 @@ class _Progress:
         self._last_line = time.monotonic()
         self._bar: Progress | None = None
         if sys.stderr.isatty():
-            self._bar = Progress(
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.description}"),
+            # Only a terminal pays for its import.
+            from rich import progress
+            from rich.console import Console
+
+            self._bar = progress.Progress(
+                progress.BarColumn(),
+                progress.MofNCompleteColumn(),
+                progress.TimeElapsedColumn(),
+                progress.TimeRemainingColumn(),
+                progress.TextColumn("{task.description}"),
                 console=Console(stderr=True),
             )
             self._task = self._bar.add_task(_counts_text(counts), total=num_total, completed=counts.total())

@@ -12,10 +12,10 @@ import platform
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import microcoder
 from microcoder.config import flatten
 from microcoder.dataset.benchmarks import Question
 from microcoder.errors import DataError
@@ -126,7 +126,7 @@ def _open_folder(
         "format": FORMAT,
         "kind": "evaluation",
         "name": folder.root.name,
-        "microcoder_version": version("microcoder"),
+        "microcoder_version": microcoder.__version__,
         "command": list(command),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": config.model_dump(mode="json"),

@@ -6,7 +6,6 @@ calling process, so it may hold torch, threads and a GPU.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -249,6 +248,8 @@ class Judge:
             DataError: the problem's tests cannot be read.
             EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
         """
+        import asyncio  # only callers that have an event loop pay for it
+
         known = self._prepare(program, problem, "the program")
         await self._room.enter_async()
         return await asyncio.wrap_future(self._enter(program, known))
@@ -271,6 +272,8 @@ class Judge:
 
     async def run_async(self, invocation: Invocation) -> Execution:
         """Run one program from a coroutine; raises like `submit_run`."""
+        import asyncio
+
         self._check_open()
         invocation.check()
         await self._room.enter_async()

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import microcoder
 from microcoder.config import flatten
 from microcoder.training.config import TrainConfig
 
@@ -64,7 +65,7 @@ def build_manifest(
     return {
         "format": FORMAT,
         "name": name,
-        "microcoder_version": version("microcoder"),
+        "microcoder_version": microcoder.__version__,
         "command": list(command),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": config.model_dump(mode="json"),
