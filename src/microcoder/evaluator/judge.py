@@ -51,6 +51,8 @@ class Statistics:
     """Tests that were run again alone, because they ended close to their time limit."""
     runs: int = 0
     """Programs that were run without being judged."""
+    checker_crashes: int = 0
+    """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
 
 
 @dataclass(slots=True)
@@ -131,7 +133,7 @@ class Judge:
         self._running: set[_RunJob] = set()
         self._renew_after = renew_after
         self._cache = VerdictCache(cache_size)
-        self._judged = self._from_cache = self._faults = self._runs = 0
+        self._judged = self._from_cache = self._faults = self._runs = self._checker_crashes = 0
         self._given_scale = time_scale
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self._inputs = InputShelf()
@@ -162,7 +164,9 @@ class Judge:
     def statistics(self) -> Statistics:
         """What was done so far."""
         retries, reruns = (sum(getattr(s, name) for s in self._sessions) for name in ("retries", "reruns"))
-        return Statistics(self._judged, self._from_cache, self._faults, retries, reruns, self._runs)
+        return Statistics(
+            self._judged, self._from_cache, self._faults, retries, reruns, self._runs, self._checker_crashes
+        )
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
@@ -396,6 +400,7 @@ class Judge:
         with self._lock:
             self._judged += 1
             self._faults += not verdict.is_scorable
+            self._checker_crashes += verdict.is_checker_crash
             job.problem.note_seconds(sum(test.wall_seconds for test in verdict.tests))
             self._cache.keep(job.key, verdict)
             # Closing the judge may have answered them already.

@@ -80,6 +80,8 @@ class Task:
     """What a Python program finds in sys.argv after its name."""
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files for the scratch folder; None makes an empty folder."""
+    int_digits: int | None = None
+    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +276,7 @@ class Sandbox:
                 task.command,
                 task.arguments,
                 tuple(task.files),
+                task.int_digits,
             )
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, given, stdout, stderr]

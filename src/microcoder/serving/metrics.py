@@ -18,6 +18,7 @@ _HELP = {
     "faults": "Programs that stayed unscored because a sandbox failed",
     "retries": "Tests that were run again because a sandbox failed",
     "reruns": "Tests that were run again alone because they ended close to their limit",
+    "checker_crashes": "Programs whose output broke a checker that works on the problem's own answer",
     "runs": "Programs that were run without being judged",
 }
 

@@ -47,10 +47,12 @@ class Request(NamedTuple):
     """What a Python program finds in sys.argv after its own name."""
     files: tuple[str, ...] = ()
     """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
+    int_digits: int | None = None
+    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
     def pack(self) -> bytes:
         """Return the message."""
-        rest = json.dumps(self[4:]) if any(self[4:]) else ""
+        rest = json.dumps(self[4:]) if self[4:] != _DEFAULTS else ""
         return TEST + _REQUEST.pack(*self[:4]) + rest.encode()
 
     @classmethod
@@ -59,6 +61,9 @@ class Request(NamedTuple):
         end = 1 + _REQUEST.size
         cpu, wall, memory, file = _REQUEST.unpack(message[1:end])
         return cls(cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ()))
+
+
+_DEFAULTS = tuple(Request._field_defaults.values())
 
 
 class Result(NamedTuple):

@@ -136,6 +136,8 @@ class ForkServer:
             if any(name.endswith(".py") for name in test.request.files):
                 # As beside any script: what came with a program can be imported by it.
                 sys.path.insert(0, self._setup.scratch or "")
+            if test.request.int_digits is not None:
+                sys.set_int_max_str_digits(test.request.int_digits)
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
             if is_function:
