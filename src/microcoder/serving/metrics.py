@@ -43,6 +43,13 @@ class ServiceMetrics:
         )
         self.queued = Gauge("microcoder_queued_programs", "Programs on their way", registry=self.registry)
         self.body_bytes = Gauge("microcoder_body_bytes", "Bytes of requests on their way", registry=self.registry)
+        self.connections = Gauge("microcoder_connections", "Open connections", registry=self.registry)
+        self.connections_closed = Counter(
+            "microcoder_connections_closed",
+            "Connections that were ended or refused: no_head, idle, not_read, client_limit, total_limit",
+            ("why",),
+            registry=self.registry,
+        )
         self.run_seconds = Histogram(
             "microcoder_run_seconds",
             "What a program's tests took on the clock",
