@@ -14,6 +14,7 @@ from microcoder.errors import ConfigError, EvaluatorFault
 from microcoder.evaluator import Judge, StopRule
 from microcoder.evaluator.languages import LANGUAGES, find_language
 from microcoder.evaluator.probes import run_probes
+from microcoder.machine import require_linux
 
 _CACHE_SIZE = 2048
 
@@ -93,6 +94,7 @@ def serve(
     unsafe
         Unsafe: serve even where the sandbox cannot be closed. Only for programs you trust.
     """
+    require_linux()
     try:
         from microcoder.serving.app import JudgeServer
         from microcoder.serving.service import Service

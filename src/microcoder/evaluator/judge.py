@@ -7,7 +7,6 @@ calling process, so it may hold torch, threads and a GPU.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
@@ -27,6 +26,7 @@ from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, Verdict
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.schedule import Gate, Room
 from microcoder.evaluator.session import STOP_RULES, Abandoned, Session, StopRule
+from microcoder.machine import count_processors, require_linux
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 OnVerdict = Callable[[int, Verdict], None]
@@ -110,8 +110,9 @@ class Judge:
 
         Raises:
             ConfigError: an argument is wrong.
-            EvaluatorFault: the sandbox does not start or does not hold.
+            EvaluatorFault: this is not Linux, or the sandbox does not start or does not hold.
         """
+        require_linux()
         if stop not in STOP_RULES:
             raise ConfigError(f"stop = {stop!r}; use one of {', '.join(STOP_RULES)}")
         if workers is not None and workers < 1:
@@ -123,7 +124,7 @@ class Judge:
                 f"max_waiting = {max_waiting}, cache_size = {cache_size}, renew_after = {renew_after}; "
                 "use at least 1, 0 and 0"
             )
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or count_processors()
         self.stop: StopRule = stop
         self._is_closed = False
         self._jobs: SimpleQueue[_Job | _RunJob | None] = SimpleQueue()

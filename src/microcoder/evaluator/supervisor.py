@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +32,7 @@ from microcoder.evaluator.sandbox.protocol import (
     Request,
     Result,
 )
+from microcoder.machine import require_linux
 
 _SCRIPT = Path(__file__).parent / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
@@ -199,8 +199,7 @@ class Sandbox:
         return self._process.pid
 
     def _start(self) -> None:
-        if sys.platform != "linux":
-            raise EvaluatorFault(f"the sandbox needs Linux, this is {sys.platform}; run it in a Linux container")
+        require_linux()
         interpreter = current_interpreter()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         os.ftruncate(self._log, 0)
