@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # A part imports parts of lower layers only.
 LAYERS = (
     ("errors", "pieces", "docstrings"),
-    ("types",),
+    ("machine", "types"),
     ("records",),
     ("config", "metrics", "runs"),
     ("extract", "prompts", "rewards", "evaluator", "micro"),

@@ -19,7 +19,6 @@ cut back to the step that is resumed from.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microcoder.errors import DataError, MicroCoderError, TrainingError
+from microcoder.machine import lock_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,7 +167,7 @@ def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
         give_up = time.monotonic() + _LOCK_PATIENCE_SECONDS
         while True:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(file)
                 break
             except BlockingIOError:
                 if time.monotonic() > give_up:

@@ -60,6 +60,8 @@ LEAST_MEMORY_MIB, MOST_MEMORY_MIB = 32, 1 << 16
 """Of a problem's memory limit."""
 CHECKER_FAULT = "the checker "
 """What the detail of a fault begins with, after the test's number, where the problem's checker program failed."""
+CHECKER_CRASHED = "checker_crashed"
+"""The method of a test whose output broke the problem's checker program, which works on the problem's own answer."""
 
 
 class TestCase(Record):
@@ -268,7 +270,8 @@ class TestResult:
     wall_seconds: float
     memory_mib: float
     method: str
-    """The comparison that accepted the output; empty when none did."""
+    """The comparison that accepted the output; empty when none did, `checker_crashed` where the output broke the
+    problem's checker program."""
     detail: str
     """One line for a human: the difference, the exception, the limit."""
     output: str | None = None
@@ -306,3 +309,9 @@ class Verdict:
     def is_checker_fault(self) -> bool:
         """Unscorable because the problem's own checker failed: our machine did nothing wrong."""
         return not self.is_scorable and CHECKER_FAULT in self.detail
+
+    @property
+    def is_checker_crash(self) -> bool:
+        """Wrong because an output broke a checker that works on the problem's own answer; counted apart."""
+        failed = next((test for test in self.tests if test.verdict is not Outcome.ACCEPTED), None)
+        return failed is not None and failed.method == CHECKER_CRASHED

@@ -20,6 +20,7 @@ from microcoder.evaluator.languages import LANGUAGES, find_language
 from microcoder.evaluator.packages import STANDARD
 from microcoder.evaluator.probes import run_probes
 from microcoder.evaluator.sandbox.layers import LAYERS
+from microcoder.machine import count_processors, require_linux
 
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
 
@@ -43,6 +44,7 @@ def doctor(
     unsafe
         Unsafe: start even where the sandbox cannot be closed, to see what the self-test says then.
     """
+    require_linux()
     found = examine(packages=packages, unsafe=unsafe)
     print(json_module.dumps(found) if json else "\n".join(_describe(found)))
     if not found["ok"]:
@@ -55,7 +57,7 @@ def examine(*, packages: str, unsafe: bool) -> dict[str, Any]:
         "microcoder": microcoder.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "processors": len(os.sched_getaffinity(0)),
+        "processors": count_processors(),
         "user": "root" if os.geteuid() == 0 else f"user id {os.geteuid()}",
         "languages": {
             name: language.find_problem() or language.find_compiler() or current_interpreter().executable

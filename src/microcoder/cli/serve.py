@@ -16,6 +16,7 @@ from microcoder.evaluator.isolation import DEGRADED_MEANS
 from microcoder.evaluator.languages import LANGUAGES, find_language
 from microcoder.evaluator.packages import STANDARD
 from microcoder.evaluator.probes import run_probes
+from microcoder.machine import require_linux
 
 _CACHE_SIZE = 2048
 
@@ -34,6 +35,8 @@ def serve(
     max_batch: int = 256,
     max_tests: int = 1000,
     max_body_mib: int = 64,
+    max_connections: int = 1024,
+    max_connections_per_client: int = 512,
     max_cpu_seconds: float = 60.0,
     max_memory_mib: int = 4096,
     request_seconds: float = 600.0,
@@ -77,6 +80,10 @@ def serve(
         Tests of one problem.
     max_body_mib
         Size of one request.
+    max_connections
+        Connections that are open at a time; fewer where the limit on open files leaves less room.
+    max_connections_per_client
+        Of them, from one address; raise it where all clients come through one proxy.
     max_cpu_seconds
         Longest time limit of a test.
     max_memory_mib
@@ -96,6 +103,7 @@ def serve(
     unsafe
         Unsafe: serve even where the sandbox cannot be closed. Only for programs you trust.
     """
+    require_linux()
     try:
         from microcoder.serving.app import JudgeServer
         from microcoder.serving.service import Service
@@ -118,6 +126,8 @@ def serve(
             "max_batch": str(max_batch),
             "max_tests": str(max_tests),
             "max_body_mib": str(max_body_mib),
+            "max_connections": str(max_connections),
+            "max_connections_per_client": str(max_connections_per_client),
             "max_cpu_seconds": str(max_cpu_seconds),
             "max_memory_mib": str(max_memory_mib),
             "request_seconds": str(request_seconds),

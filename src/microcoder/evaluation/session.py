@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 from collections import Counter
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ from microcoder.evaluation.samples import Generator, Request, Sample
 from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input
+from microcoder.machine import count_processors
 from microcoder.runs import write_json, write_text
 from microcoder.training.manifest import read_git, read_packages
 from microcoder.types import Problem, Verdict
@@ -137,7 +137,7 @@ def _open_folder(
         "machine": {
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "num_cpus": len(os.sched_getaffinity(0)),
+            "num_cpus": count_processors(),
         },
         "isolation": isolation,
         "environment": environment,

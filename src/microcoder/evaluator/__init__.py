@@ -7,6 +7,7 @@
 <Outcome.ACCEPTED: 'accepted'>
 """
 
+from microcoder.evaluator.answers import judge_answers
 from microcoder.evaluator.compare import Comparison, compare_output, compare_value
 from microcoder.evaluator.environment import JudgingEnvironment
 from microcoder.evaluator.executions import Execution, Invocation
@@ -30,5 +31,6 @@ __all__ = [
     "compare_output",
     "compare_value",
     "judge",
+    "judge_answers",
     "read_submissions",
 ]

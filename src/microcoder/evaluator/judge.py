@@ -6,7 +6,6 @@ calling process, so it may hold torch, threads and a GPU.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
@@ -30,6 +29,7 @@ from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.schedule import Gate, Room
 from microcoder.evaluator.session import STOP_RULES, Abandoned, Session, StopRule
+from microcoder.machine import count_processors, require_linux
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 OnVerdict = Callable[[int, Verdict], None]
@@ -58,6 +58,8 @@ class Statistics:
     """Times that a test at its wall limit was given longer, because it had waited for a processor."""
     blind: int = 0
     """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
+    checker_crashes: int = 0
+    """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
 
 
 @dataclass(slots=True)
@@ -122,8 +124,9 @@ class Judge:
 
         Raises:
             ConfigError: an argument is wrong.
-            EvaluatorFault: the sandbox does not start or does not hold.
+            EvaluatorFault: this is not Linux, or the sandbox does not start or does not hold.
         """
+        require_linux()
         if stop not in STOP_RULES:
             raise ConfigError(f"stop = {stop!r}; use one of {', '.join(STOP_RULES)}")
         if workers is not None and workers < 1:
@@ -137,7 +140,7 @@ class Judge:
                 f"max_waiting = {max_waiting}, cache_size = {cache_size}, renew_after = {renew_after}; "
                 "use at least 1, 0 and 0"
             )
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or count_processors()
         self.stop: StopRule = stop
         self._is_closed = False
         self._jobs: SimpleQueue[_Job | _RunJob | None] = SimpleQueue()
@@ -147,7 +150,7 @@ class Judge:
         self._running: set[_RunJob] = set()
         self._renew_after = renew_after
         self._cache = VerdictCache(cache_size)
-        self._judged = self._from_cache = self._faults = self._runs = 0
+        self._judged = self._from_cache = self._faults = self._runs = self._checker_crashes = 0
         self._given_scale = time_scale
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self._inputs = InputShelf()
@@ -191,7 +194,17 @@ class Judge:
         """What was done so far."""
         retries, reruns = (sum(getattr(s, name) for s in self._sessions) for name in ("retries", "reruns"))
         extended, blind = (sum(getattr(s.waits, name) for s in self._sessions) for name in ("extended", "blind"))
-        return Statistics(self._judged, self._from_cache, self._faults, retries, reruns, self._runs, extended, blind)
+        return Statistics(
+            judged=self._judged,
+            from_cache=self._from_cache,
+            faults=self._faults,
+            retries=retries,
+            reruns=reruns,
+            runs=self._runs,
+            extended=extended,
+            blind=blind,
+            checker_crashes=self._checker_crashes,
+        )
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
@@ -430,6 +443,7 @@ class Judge:
         with self._lock:
             self._judged += 1
             self._faults += not verdict.is_scorable
+            self._checker_crashes += verdict.is_checker_crash
             job.problem.note_seconds(sum(test.wall_seconds for test in verdict.tests))
             self._cache.keep(job.key, verdict)
             # Closing the judge may have answered them already.

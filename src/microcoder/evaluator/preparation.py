@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from microcoder.errors import DataError
 from microcoder.evaluator import calls, values, verdicts
+from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, AnswerMemory
 from microcoder.evaluator.languages import find_language, language_of
 from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.signatures import find_call
@@ -67,6 +68,9 @@ class PreparedProblem:
         longest = max(test.expected_bytes for test in self.tests)
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
         self.limits = limits_for(problem.time_limit_seconds * time_scale, problem.memory_limit_mib, output_mib)
+        self.checker_limits = limits_for(CPU_SECONDS * time_scale, MEMORY_MIB, OUTPUT_MIB)
+        self.answers = AnswerMemory()
+        """Whether a checker program decides about this problem's own answers."""
 
     def _prepare(self, number: int) -> PreparedTest:
         test = self.problem.tests[number - 1]

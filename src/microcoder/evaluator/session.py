@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, TypeVar
 
 from microcoder.errors import EvaluatorFault
-from microcoder.evaluator import calibration, executions, idleness, verdicts
+from microcoder.evaluator import calibration, checkers, executions, idleness, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
 from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM, Pace
-from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, CheckerFailed, checker_task, read_verdict
+from microcoder.evaluator.checkers import CheckerFailed, CheckerStarved
+from microcoder.evaluator.compare import Comparison
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.interpreter import CURRENT_VERSION, find_interpreter
@@ -248,6 +249,7 @@ class Session:
                     files=files,
                     has_named_streams=writes_by_name,
                 )
+                task = replace(task, int_digits=invocation.int_digits)
                 is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
                 is_large = bool(invocation.files) or writes_by_name or is_large_input
                 kind = self._kind(language, code, is_large=is_large)
@@ -363,25 +365,47 @@ class Session:
         return self._with_one_retry(kind, lambda sandbox: sandbox.run(task, generous))
 
     def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
-        """Judge by a checker program; one that fails says nothing about the program."""
+        """Judge by a checker program; one that fails on the problem's own answer, too, says nothing about the program.
+
+        Without that question a program would dodge its refusal by an output that the checker cannot read.
+        """
         failure = prepared.find_failure(run)
         if failure is not None:
             return verdicts.failed(run, failure)
-        checker: Checker = prepared.problem.checker
+        answer = str(test.expected).encode("utf-8", "surrogatepass")
         output = prepared.output_of(run, test)
         if isinstance(output, TestResult):
             return output
-        task = checker_task(checker, checking, test.stdin, output, str(test.expected).encode())
-        limits = limits_for(CPU_SECONDS, MEMORY_MIB, OUTPUT_MIB)
-        with self._gate.shared():
-            checked = self._with_one_retry(_CHECKS, lambda sandbox: sandbox.run(task, limits))
-        rejection = checking.rejection()
         try:
-            if rejection is not None:
-                raise CheckerFailed(f"does not compile: {rejection}")
-            return verdicts.compared(run, read_verdict(checker, checked))
+            return verdicts.compared(run, self._ask_checker(checking, prepared, test, output))
+        except CheckerStarved as starved:
+            return verdicts.checker_fault(str(starved))
         except CheckerFailed as failed:
+            if prepared.answers.works(test, lambda: self._ask_checker(checking, prepared, test, answer)):
+                return verdicts.compared(run, checkers.broken_by(failed))
             return verdicts.checker_fault(str(failed))
+
+    def _ask_checker(
+        self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes
+    ) -> Comparison:
+        """Return what a checker program says of an output, asking again where our machine may have ended it.
+
+        Raises:
+            CheckerFailed: it says nothing.
+        """
+        checker: Checker = prepared.problem.checker
+        answer = str(test.expected).encode("utf-8", "surrogatepass")
+        task = checkers.checker_task(checker, checking, test.stdin, output, answer)
+        with self._gate.shared():
+            checked = self._with_one_retry(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))
+        if checkers.was_starved(checked):
+            self.retries += 1
+            with self._gate.alone():
+                checked = self._with_one_retry(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))
+        rejection = checking.rejection()
+        if rejection is not None:
+            raise CheckerFailed(f"does not compile: {rejection}")
+        return checkers.read_verdict(checker, checkers.ending_of(checked))
 
     def _with_one_retry(self, kind: Kind, use: Callable[[Sandbox], T]) -> T:
         try:

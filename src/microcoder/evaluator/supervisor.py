@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,6 +42,7 @@ from microcoder.evaluator.sandbox.protocol import (
     pack_seconds,
     unpack_seconds,
 )
+from microcoder.machine import require_linux
 
 _SCRIPT = Path(__file__).parent / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
@@ -99,6 +99,8 @@ class Task:
     """Let its stdout and stderr be opened by name."""
     call: dict[str, Any] | None = None
     """What the function's arguments and result are, beyond plain JSON."""
+    int_digits: int | None = None
+    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +259,7 @@ class Sandbox:
         return self._process.pid
 
     def _start(self) -> None:
-        if sys.platform != "linux":
-            raise EvaluatorFault(f"the sandbox needs Linux, this is {sys.platform}; run it in a Linux container")
+        require_linux()
         interpreter = self._interpreter
         if self._packages and not os.path.isdir(self._packages):
             raise EvaluatorFault(
@@ -347,6 +348,7 @@ class Sandbox:
                 task.dialect,
                 task.has_named_streams,
                 task.call,
+                task.int_digits,
             )
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, given, stdout, stderr]

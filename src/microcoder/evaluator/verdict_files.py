@@ -10,7 +10,6 @@ A verdict of `sandbox_fault` says nothing about its program, so it is judged aga
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from typing import Any, Self, TextIO
 
 from microcoder.errors import DataError
 from microcoder.evaluator.submissions import verdict_record
+from microcoder.machine import lock_file
 from microcoder.runs import read_json, read_rows, write_json, write_text
 from microcoder.types import Outcome, Verdict
 
@@ -105,7 +105,7 @@ class VerdictFile:
         # Opened for appending: a kill must never find the verdicts of an earlier run gone.
         self._file = self._partial.open("a", encoding="utf-8")
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._file)
         except BlockingIOError:
             raise DataError(f"another process is judging into {self.path}; wait for it or choose another -o") from None
         return read_rows(self._partial)
@@ -120,7 +120,7 @@ class VerdictFile:
         write_text(self._partial, text)
         previous, self._file = self._file, self._partial.open("a", encoding="utf-8")
         with contextlib.suppress(BlockingIOError):
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._file)
         previous.close()
 
     def _take(self, rows: Sequence[Row]) -> None:

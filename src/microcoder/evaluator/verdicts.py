@@ -96,7 +96,7 @@ def find_failure(
     if result.expired == WALL_EXPIRED:
         return Outcome.TIME_LIMIT, f"wall {result.wall_us / 1e6:.2f} s, cpu {run.cpu_seconds:.2f} s"
     if result.signal:
-        return Outcome.RUNTIME_ERROR, f"killed by {_signal_name(result.signal)}"
+        return Outcome.RUNTIME_ERROR, f"killed by {signal_name(result.signal)}"
     if result.exit_code and _NO_MORE_PROCESSES.search(last_line):
         return Outcome.PROCESS_LIMIT, last_line
     if result.exit_code:
@@ -116,12 +116,12 @@ def compile_error(run: Run, message: str) -> TestResult:
 
 def build_error(message: str) -> TestResult:
     """Return the result of a program that could not be built, before any test was run."""
-    return TestResult(Outcome.COMPILE_ERROR, 0.0, 0.0, 0.0, "", _shorten(message))
+    return TestResult(Outcome.COMPILE_ERROR, 0.0, 0.0, 0.0, "", shorten(message))
 
 
 def sandbox_fault(detail: str) -> TestResult:
     """Return the result of a test that our machine could not run."""
-    return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", _shorten(detail))
+    return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", shorten(detail))
 
 
 def checker_fault(what: str) -> TestResult:
@@ -142,7 +142,7 @@ def _result(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestRe
         wall_seconds=run.result.wall_us / 1e6,
         memory_mib=round(run.result.memory_kib / 1024, 3),
         method=method,
-        detail=_shorten(detail),
+        detail=shorten(detail),
         output=None if outcome in (Outcome.ACCEPTED, Outcome.COMPILE_ERROR) else _beginning(run),
     )
 
@@ -169,7 +169,8 @@ def _write_value(value: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return what a signal is called; real-time signals have numbers only."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -181,6 +182,7 @@ def _last_line(text: str) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """Return a text as one line that is short enough to be shown."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_DETAIL else line[: _MAX_DETAIL - 3] + "..."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 import microcoder
 from microcoder.config import flatten
+from microcoder.machine import count_processors
 from microcoder.training.config import TrainConfig
 
 FORMAT = 1
@@ -77,7 +77,7 @@ def build_manifest(
         "machine": {
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "num_cpus": len(os.sched_getaffinity(0)),
+            "num_cpus": count_processors(),
             **machine,
         },
         **judged_by,

@@ -62,6 +62,7 @@ class Plan:
     answer_seconds: float = 0.0
     """The limit that the problem is published with."""
     outputs: str = "unknown"
+    refused_answers: str = ""
 
     def passing(self) -> list[Attempt]:
         """Return the accepted programs that passed every run so far."""

@@ -61,6 +61,8 @@ class Request(NamedTuple):
     """Use files in the scratch folder as stdout and stderr, so that they can be opened by name."""
     call: dict[str, Any] | None = None
     """What the function's arguments and result are; None where all is plain JSON."""
+    int_digits: int | None = None
+    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
     def pack(self) -> bytes:
         """Return the message."""

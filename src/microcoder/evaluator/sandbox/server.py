@@ -172,6 +172,8 @@ class ForkServer:
                 sys.path.insert(0, self._setup.scratch)
             if self._redirects and redirection.is_needed(test.source):
                 redirection.lead_to(self._setup.scratch)
+            if test.request.int_digits is not None:
+                sys.set_int_max_str_digits(test.request.int_digits)
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
             enter = partial(dialects.enter, test.request.dialect, self._dialect_names)
