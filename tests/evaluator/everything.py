@@ -100,15 +100,16 @@ for n in range(8):
 import time
 print(3)
 """
+Job = tuple[Problem, Program, tuple[Outcome, ...]]
 _WRONG = Outcome.WRONG_ANSWER
 
 
-def jobs(secret: str) -> dict[str, tuple[Problem, Program, tuple[Outcome, ...]]]:
+def jobs(secret: str) -> dict[str, Job]:
     """Return problem, program and allowed outcomes of each; `secret` is a file of whoever judges."""
     add, right = make_problem(("1 2\n", "3\n")), (Outcome.ACCEPTED,)
     cpp = make_problem(("1 2\n", "3\n"), language="cpp")
     checker = Checker(type="program", code=_TESTLIB_CPP, language="cpp", protocol="testlib")
-    found = {f"honest {name}": (problem, honest, right) for name, (problem, honest) in KINDS.items()}
+    found: dict[str, Job] = {f"honest {name}": (*kind, right) for name, kind in KINDS.items()}
     found |= {
         "stdin by name": (add, Program(_ADD.format("/dev/stdin")), right),
         "stdin by number": (add, Program(_ADD.format(0)), right),

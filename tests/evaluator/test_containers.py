@@ -1,4 +1,4 @@
-"""As in a container that grants no namespace and no mount: everything is judged, nothing is left, or one line says why."""
+"""As in a container that grants no namespaces and mounts: all is judged and nothing left, or one line says why."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from .as_user import PLACES_TOO_OPEN, SETTINGS, run_python  # pyrefly: ignore[mi
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 
 NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
+LONG = ("nobody", "root in a container")
 NEEDS_CPP = pytest.mark.skipif(bool(LANGUAGES["cpp"].find_problem()), reason="no C++ compiler")
 ENDLESS_TO_COMPILE = """
 template <int N, int M> struct A { static const long v = A<N - 1, M * 2>::v + A<N - 1, M * 2 + 1>::v; };
@@ -41,7 +42,9 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize(
+    "setting", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in SETTINGS]
+)
 def test_everything_is_judged_everywhere(setting: str) -> None:
     result = run_python(["-m", "evaluator.everything"], setting)
     assert result.returncode == 0, result.stderr
@@ -108,8 +111,8 @@ def test_the_folder_ends_with_its_judge(tmp_path: Path, monkeypatch: pytest.Monk
         endless = "open('x', 'w').write('x')\nwhile True: pass"
         problem = make_problem(("", ""), time_limit_seconds=0.1)
         assert run(judging, endless, problem).outcome is Outcome.TIME_LIMIT
-        assert list(folder.iterdir()) == []
         assert run(judging, "print(__import__('os').listdir())", make_problem(("", "[]"))).is_accepted
+        assert list(folder.iterdir()) == []
     assert list(tmp_path.iterdir()) == []
 
 

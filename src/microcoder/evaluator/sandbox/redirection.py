@@ -32,7 +32,8 @@ def lead_to(folder: str) -> None:
     def lead(path: Any) -> Any:
         if isinstance(path, os.PathLike):
             path = os.fspath(path)
-        for usual, own in ((USUAL, folder), (USUAL.encode(), folder.encode())):
+        pairs: list[tuple[Any, Any]] = [(USUAL, folder), (USUAL.encode(), folder.encode())]
+        for usual, own in pairs:
             if type(path) is type(usual) and _is_below(path, usual) and not _is_below(path, own):
                 return own + path[len(usual) :]
         return path
