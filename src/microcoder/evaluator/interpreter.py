@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
-_PACKAGES = ("numpy", "sortedcontainers")
+_PACKAGES = ("numpy", "sortedcontainers", "tzdata")
 """Third-party packages a program may import where they are installed; nothing else of the environment is visible."""
 
 _PRELOAD = (
