@@ -415,6 +415,8 @@ LIBRARY = {
     "pathlib": "from pathlib import Path\nprint(Path('a') / 'b', Path('/tmp').is_dir(), Path('x.txt').suffix, Path.cwd() is not None)",
     "glob and shutil": "import glob, os, shutil\nos.mkdir('d'); open('d/f', 'w').close(); shutil.copy('d/f', 'd/g')\nprint(sorted(glob.glob('d/*'))); shutil.rmtree('d')",
     "zoneinfo utc": "import datetime\nprint(datetime.datetime.now(datetime.timezone.utc).tzinfo, datetime.timezone.utc)",
+    "zoneinfo": "from datetime import datetime, timezone\nfrom zoneinfo import ZoneInfo, available_timezones\nt = datetime(2024, 7, 1, 12, tzinfo=timezone.utc)\nprint([str(t.astimezone(ZoneInfo(z))) for z in ('Europe/Stockholm', 'Asia/Tokyo', 'America/New_York', 'UTC')], 'Asia/Kolkata' in available_timezones())",
+    "no such zone": "from zoneinfo import ZoneInfo\nZoneInfo('Mars/Olympus')",
     "graphlib and more": "import graphlib, ipaddress, colorsys, keyword, types\nprint(list(graphlib.TopologicalSorter({1: [2]}).static_order()), ipaddress.ip_address('1.2.3.4') + 1, keyword.iskeyword('if'), types.SimpleNamespace(a=1))",
     "memory in hundreds of MiB": "x = bytearray(300 << 20)\nx[::4096] = b'a' * len(x[::4096])\nprint(len(x))",
 }

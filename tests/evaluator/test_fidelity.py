@@ -88,6 +88,11 @@ def test_a_traceback_names_the_program_only(sandboxes: dict[str, Sandbox]) -> No
     assert files == ["main.py", "main.py"]
 
 
+def test_local_time_is_utc_wherever_the_machine_stands(judge_one: Judge) -> None:
+    code = "import time, datetime as d\nprint(time.tzname, time.localtime(0).tm_hour, d.datetime.fromtimestamp(0).hour)"
+    assert run(judge_one, code, make_problem(("", "('UTC', 'UTC') 0 0"))).is_accepted
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_function_is_accepted_in_every_test(judge_one: Judge, name: str) -> None:
     code = CALLS[name]

@@ -55,6 +55,9 @@ _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
+    # Local time is UTC, and zones come from the package tzdata: neither from this machine.
+    "TZ": "UTC0",
+    "PYTHONTZPATH": "",
     "LD_BIND_NOW": "1",
     "MALLOC_ARENA_MAX": "2",
     "OMP_NUM_THREADS": "1",
