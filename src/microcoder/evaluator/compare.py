@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from microcoder.evaluator.differences import find_difference, rules_for, stated_tolerance
-from microcoder.evaluator.literals import same_literal
+from microcoder.evaluator.literals import same_compacted, same_literal
 from microcoder.evaluator.numbers import Tolerance, is_number, numbers_agree, numbers_agree_within
 from microcoder.evaluator.streams import (
     WHITE_SPACE,
@@ -120,7 +120,9 @@ def _find_method(text: str, wanted: str) -> str:
         return ""
     if same_literal(text, wanted, numbers_agree):
         return "value"
-    return "value_lines" if agree_in_step(lines(text), lines(wanted), _values_on_a_line_agree) else ""
+    if same_compacted(text, wanted) or agree_in_step(lines(text), lines(wanted), _values_on_a_line_agree):
+        return "value_lines"
+    return ""
 
 
 def _same_word(token: str, wanted: str) -> bool:

@@ -22,6 +22,8 @@ _MOST_TIMES_ESCAPED = 12
 _ENDS = {"[": "]", "(": ")", "{": "}"}
 _LAST_COMMA = re.compile(rf",[{WHITE_SPACE}]*+[\])}}]")
 _MARKS = frozenset("[](){},:")
+_IN_BRACKETS = re.compile(r"(?:[\[({][^\n]*+(?<=[\])}])(?:\n++|\Z))++")
+_BESIDE_MARKS = re.compile(r"(?<=[\[\](){},:])[ \t]++(?!\n)|(?<![ \t])[ \t]++(?=[\[\](){},:])")
 
 
 def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
@@ -46,6 +48,16 @@ def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
         return bool(may_differ) and _same_when_built(text, expected, numbers_agree)
     except Unreadable:
         return False
+
+
+def same_compacted(text: str, expected: str) -> bool:
+    """Whether two normal texts of values line by line, without strings, differ in spaces beside brackets and commas.
+
+    It looks at the whole text at once, where `same_literal` takes a while for each of many lines.
+    """
+    if any(quote in text or quote in expected for quote in QUOTES) or not _IN_BRACKETS.fullmatch(expected):
+        return False
+    return _BESIDE_MARKS.sub("", text) == _BESIDE_MARKS.sub("", expected)
 
 
 def _same_string(text: str, expected: str) -> bool:

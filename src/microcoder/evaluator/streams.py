@@ -124,4 +124,4 @@ def _windows(text: str, separator: str) -> Iterator[str]:
 
 
 def _without_trailing(text: str) -> str:
-    return _TRAILING.sub("\n", text) if any(f"{space}\n" in text for space in " \t\v\f") else text
+    return _TRAILING.sub("", text) if any(f"{space}\n" in text for space in " \t\v\f") else text
