@@ -80,18 +80,18 @@ class Checker(Record):
 
     type: Literal["default", "exact", "tokens", "float", "unordered", "program"] = "default"
     tolerance: float | None = Field(default=None, gt=0, lt=1)
-    """`float`: absolute or relative tolerance; 1e-6 where none is given."""
+    """`float`, `unordered`: absolute or relative tolerance; `float` has 1e-6 for outputs where none is given."""
     absolute: float | None = Field(default=None, ge=0, lt=1)
-    """`float`: absolute tolerance, in place of `tolerance`."""
+    """`float`, `unordered`: absolute tolerance, in place of `tolerance`."""
     relative: float | None = Field(default=None, ge=0, lt=1)
-    """`float`: relative tolerance, in place of `tolerance`; where both are given, meeting one is enough."""
+    """`float`, `unordered`: relative tolerance, in place of `tolerance`; of two, meeting one is enough."""
     case_sensitive: bool = True
     """`tokens`, `float`, `unordered`: whether `Yes` differs from `YES`."""
     by: Literal["lines", "tokens"] = "lines"
-    """`unordered`: what may come in any order."""
+    """`unordered`: what may come in any order in an output."""
     lists: Literal["outermost", "inner", "all"] = "outermost"
     """`unordered`, for a returned value: whose items may come in any order; `inner`: those of the lists inside the
-    outermost one."""
+    outermost one, at every level."""
     code: str | None = Field(default=None, min_length=1)
     """`program`: the checker's source; it runs in the sandbox."""
     language: str = "python"
@@ -122,7 +122,7 @@ class Checker(Record):
 _OPTIONS_OF_CHECKER = {
     "float": ("tolerance", "absolute", "relative", "case_sensitive"),
     "tokens": ("case_sensitive",),
-    "unordered": ("by", "lists", "case_sensitive"),
+    "unordered": ("by", "lists", "case_sensitive", "tolerance", "absolute", "relative"),
     "program": ("code", "language", "protocol", "arguments"),
 }
 

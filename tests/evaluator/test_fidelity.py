@@ -12,10 +12,10 @@ import pytest
 
 from microcoder.evaluator import Judge
 from microcoder.evaluator.interpreter import current_interpreter
+from microcoder.evaluator.named_streams import names_input, names_output
 from microcoder.evaluator.package_folders import provide_packages
 from microcoder.evaluator.packages import PROFILES
 from microcoder.evaluator.sandbox.protocol import STDIN_FILE
-from microcoder.evaluator.streams import names_input, names_output
 from microcoder.evaluator.supervisor import Limits, LoadedProgram, Sandbox
 
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]

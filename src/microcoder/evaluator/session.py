@@ -20,13 +20,13 @@ from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.interpreter import CURRENT_VERSION, find_interpreter
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import Language, find_language, language_of
+from microcoder.evaluator.named_streams import names_input, names_output
 from microcoder.evaluator.package_folders import PackageShelf
 from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, PreparedTest, limits_for
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, STDERR_FILE, STDIN_FILE, STDOUT_FILE
 from microcoder.evaluator.schedule import Gate
-from microcoder.evaluator.streams import names_input, names_output
 from microcoder.evaluator.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied, Task
 from microcoder.types import Checker, Outcome, Program, TestResult, Verdict
 

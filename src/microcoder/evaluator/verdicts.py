@@ -31,9 +31,9 @@ _NEARLY_ALL = 0.9
 _MAX_DETAIL = 200
 _MAX_OUTPUT = 2000
 _LONGEST_VALUE_KEPT_BYTES = 1 << 15
-_ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 18, 64
-"""A returned value beyond both is wrong unread: rebuilding 16 MiB of empty lists takes the judge ten seconds. The
-wire writes what JSON writes, with at most 30 bytes more for a number and 12 for a container or a character."""
+_ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
+"""A returned value beyond both is wrong unread: rebuilding 16 MiB of empty lists takes the judge a second. The
+wire writes what JSON writes, with at most 32 bytes for a number and 12 more for a container or a character."""
 
 
 def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
