@@ -23,8 +23,10 @@ $(TRAINS): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) '.[train]'
 	@touch $@
 
+# What programs of the tests may import: copied from what was just installed, since constraints.txt pins the same versions.
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) '.[data,train,serve,ray,dev]'
+	$(INSTALL) '.[data,train,serve,ray,dev]' numpy sortedcontainers tzdata
+	$(BIN)/microcoder packages install
 	@touch $@ $(TRAINS)
 
 demo: $(TRAINS)

@@ -21,10 +21,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import kodsport
+import contests
 
-from microcoder.dataset import Candidate, Rejection, Solution
-from microcoder.dataset.candidates import Known
+from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.verify import (
     ChoiceSettings,
     Evidence,
@@ -37,78 +36,36 @@ from microcoder.dataset.verify import (
 from microcoder.evaluator import Judge
 from microcoder.types import Outcome
 
-KINDS: dict[str, Known] = {
-    "accepted": "accepted",
-    "wrong_answer": "wrong_answer",
-    "run_time_error": "runtime_error",
-    "runtime_error": "runtime_error",
-    "time_limit_exceeded": "time_limit",
-    "partially_accepted": "partial",
-}
-
-
-def read_candidate(folder: Path) -> Candidate | str:
-    """Return a package as a candidate, or why it is not complete."""
-    package = kodsport.read_package(folder)
-    if package is None:
-        return "interactive, or without tests"
-    try:
-        checker = kodsport.read_checker(package)
-    except ValueError as error:
-        return str(error)
-    statements = sorted((folder / "problem_statement").glob("problem*.tex")) or sorted(folder.glob("*statement*/*"))
-    if not statements:
-        return "no statement"
-    languages = list(dict.fromkeys(kodsport.LANGUAGES.values()))
-    solutions = [
-        Solution(
-            code=file.read_text(errors="replace"),
-            language=kodsport.LANGUAGES[file.suffix],
-            known=KINDS[kind],
-            name=f"{kind}/{file.name}",
-        )
-        for kind, file in kodsport.submissions(package, tuple(KINDS), languages)
-    ]
-    if not any(solution.known == "accepted" for solution in solutions):
-        return "no accepted program in Python or C++"
-    megabytes = (package.settings.get("limits") or {}).get("memory")
-    text = statements[0].read_text(errors="replace")
-    inputs = [file for file in sorted(folder.glob("data/**/*.in")) if file.with_suffix(".ans").exists()]
-    if all("sample" in file.relative_to(folder).parts for file in inputs):
-        return "samples only"
-    return Candidate(
-        id=package.name,
-        dataset="kodsport",
-        statement_found=text,
-        statement=text,
-        tests=package.tests,
-        groups=tuple(file.parent.relative_to(folder / "data").as_posix() for file in inputs),
-        checker=checker,
-        memory_limit_mib=int(megabytes) if megabytes else None,
-        solutions=tuple(solutions),
-    )
-
 
 def read_candidates(folder: Path, first: int, every: int) -> Iterator[Candidate | str]:
-    """Yield every n-th of the packages that are not copies of an earlier one."""
+    """Yield every n-th of the packages that are not copies of an earlier one, or why one is not complete."""
     seen: set[bytes] = set()
     distinct = []
-    for settings in sorted(folder.rglob("problem.yaml")):
-        digest = digest_of(settings.parent)
+    for package in contests.read_packages(folder):
+        digest = digest_of(package)
         if digest not in seen:
-            distinct.append(settings.parent)
+            distinct.append(package)
         seen.add(digest)
     for package in distinct[first::every]:
-        yield read_candidate(package)
+        yield find_lack(package) or package
 
 
-def digest_of(folder: Path) -> bytes:
-    """Return what a package is told from others by: its settings and its tests."""
-    files = [folder / "problem.yaml", *sorted(folder.glob("data/**/*.in")), *sorted(folder.glob("data/**/*.ans"))]
-    content = hashlib.sha256()
-    for file in files:
-        content.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
-    return content.digest()
+def find_lack(package: Candidate | Rejection) -> str:
+    """Return what a package lacks; empty where it is complete."""
+    if isinstance(package, Rejection) or contests.find_obstacle(package):
+        return contests.find_obstacle(package).partition(":")[0]
+    if "only_samples" in package.flags:
+        return "samples only"
+    is_usable = any(one.known == "accepted" and one.language in contests.LANGUAGES for one in package.solutions)
+    return "" if is_usable else "no accepted program in Python or C++"
+
+
+def digest_of(package: Candidate | Rejection) -> bytes:
+    """Return what a package is told from others by: its tests and how they are compared."""
+    if isinstance(package, Rejection):
+        return hashlib.sha256(package.id.encode()).digest()
+    told_by = [[test.input, test.output] for test in package.tests], package.checker.model_dump(mode="json")
+    return hashlib.sha256(json.dumps(told_by).encode()).digest()
 
 
 def show(**record: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import dataclasses
 import inspect
 import json
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from microcoder import metrics, runs
 from microcoder.dataset.build import BuildConfig
+from microcoder.docstrings import attribute_docstrings
 from microcoder.evaluation import EvalConfig, folder
 from microcoder.records import nested_models
 from microcoder.training.config import TrainConfig
@@ -79,6 +80,7 @@ def _table(schema: type[BaseModel]) -> list[str]:
 
 
 def _keys(schema: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    meanings = attribute_docstrings(schema)
     for name, field in schema.model_fields.items():
         models = list(nested_models(field.annotation))
         for model in models:
@@ -87,7 +89,7 @@ def _keys(schema: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str,
                 yield f'{prefix}{name}.kind = "{get_args(kind.annotation)[0]}"', "", _first_line(model)
             yield from ((k, d, t) for k, d, t in _keys(model, f"{prefix}{name}.") if not k.endswith(f"{name}.kind"))
         if not models:
-            yield prefix + name, _default(field), " ".join((field.description or "").split())
+            yield prefix + name, _default(field), meanings.get(name, "")
 
 
 def _default(field: FieldInfo) -> str:
@@ -103,15 +105,8 @@ def _first_line(thing: object) -> str:
 
 def _attributes(noun: type) -> list[str]:
     """List a dataclass's fields with the docstrings under them."""
-    body = ast.parse(inspect.getsource(noun)).body[0]
-    assert isinstance(body, ast.ClassDef)
-    rows = []
-    for statement, following in zip(body.body, [*body.body[1:], None], strict=True):
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            text = ""
-            if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
-                text = " ".join(str(following.value.value).split())
-            rows.append(f"| `{statement.target.id}` | {text} |")
+    meanings = attribute_docstrings(noun)
+    rows = [f"| `{field.name}` | {meanings.get(field.name, '')} |" for field in dataclasses.fields(noun)]
     return ["| field | meaning |", "| --- | --- |", *rows]
 
 

@@ -15,8 +15,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # A part imports parts of lower layers only.
 LAYERS = (
-    ("errors", "pieces"),
-    ("types",),
+    ("errors", "pieces", "docstrings"),
+    ("machine", "types"),
     ("records",),
     ("config", "metrics", "runs"),
     ("extract", "prompts", "rewards", "evaluator", "micro"),

@@ -4,24 +4,26 @@ Four parts, each usable alone: `microcoder.evaluator`, `microcoder.training`, `m
 `microcoder.insights`. This package itself needs neither torch nor a GPU.
 """
 
-from importlib.metadata import version
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from microcoder.errors import ConfigError, DataError, EvaluatorFault, MicroCoderError, TrainingError
-from microcoder.extract import extract_program
-from microcoder.rewards import score_verdict, score_verdicts
-from microcoder.types import (
-    Checker,
-    Outcome,
-    Problem,
-    Program,
-    Prompt,
-    Rollout,
-    TestCase,
-    TestResult,
-    Verdict,
-)
+if TYPE_CHECKING:
+    from microcoder.errors import ConfigError, DataError, EvaluatorFault, MicroCoderError, TrainingError
+    from microcoder.extract import extract_program
+    from microcoder.rewards import score_verdict, score_verdicts
+    from microcoder.types import (
+        Checker,
+        Outcome,
+        Problem,
+        Program,
+        Prompt,
+        Rollout,
+        TestCase,
+        TestResult,
+        Verdict,
+    )
 
-__version__ = version("microcoder")
+__version__ = "0.1.0"
 
 __all__ = [
     "Checker",
@@ -43,3 +45,26 @@ __all__ = [
     "score_verdict",
     "score_verdicts",
 ]
+
+_NAMES_OF = {
+    "errors": ("ConfigError", "DataError", "EvaluatorFault", "MicroCoderError", "TrainingError"),
+    "extract": ("extract_program",),
+    "rewards": ("score_verdict", "score_verdicts"),
+    "types": (
+        "Checker", "Outcome", "Problem", "Program", "Prompt", "Rollout", "TestCase", "TestResult", "Verdict",
+    ),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name where it is first asked for: the command line's help needs none of them, and pydantic is slow."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -131,7 +131,7 @@ def count_outcomes(samples: Sequence[ScoredRollout]) -> dict[str, int]:
 
 
 def count_methods(samples: Sequence[ScoredRollout]) -> dict[str, int]:
-    """Count accepted tests by the comparison method that accepted them."""
+    """Count accepted tests by the comparison method that accepted them, and tests whose output broke a checker."""
     counted = Counter(test.method for sample in samples for test in sample.verdict.tests if test.method)
     return dict(sorted(counted.items()))
 

@@ -1,6 +1,6 @@
 """The only module that knows file names: the run directory is the API between training, insights and viewer.
 
-    manifest.json            config, digest, git commit, packages, seeds, isolation level, machine
+    manifest.json            config, digest, git commit, packages, seeds, isolation level, what programs run on, machine
     probe.json, probe.svg    what the temperature was chosen from, where a probe chose it
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
@@ -19,7 +19,6 @@ cut back to the step that is resumed from.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microcoder.errors import DataError, MicroCoderError, TrainingError
+from microcoder.machine import lock_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,7 +167,7 @@ def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
         give_up = time.monotonic() + _LOCK_PATIENCE_SECONDS
         while True:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(file)
                 break
             except BlockingIOError:
                 if time.monotonic() > give_up:

@@ -10,17 +10,27 @@ advantage is a `float`; metrics are defined in `microcoder.metrics`, files in `m
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from microcoder.docstrings import attribute_docstrings
+
+
+def _describe_fields(schema: dict[str, Any], record: type[BaseModel]) -> None:
+    """Put the docstrings of a record's fields into its JSON schema."""
+    for name, text in attribute_docstrings(record).items():
+        if name in schema.get("properties", ()):
+            schema["properties"][name].setdefault("description", text)
 
 
 class Record(BaseModel):
     """A validated, immutable record: unknown keys are refused, field docstrings are the schema's descriptions."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_describe_fields)
 
 
 class Outcome(StrEnum):
@@ -41,12 +51,17 @@ class Outcome(StrEnum):
     """Our machine failed, not the program: never scored, never averaged."""
 
 
+Dialect = Literal["plain", "livecodebench"]
+"""What a Python program runs under, see `Problem.dialect`."""
+
 MOST_SECONDS = 600.0
 """Longest CPU limit of a problem's test."""
 LEAST_MEMORY_MIB, MOST_MEMORY_MIB = 32, 1 << 16
 """Of a problem's memory limit."""
 CHECKER_FAULT = "the checker "
 """What the detail of a fault begins with, after the test's number, where the problem's checker program failed."""
+CHECKER_CRASHED = "checker_crashed"
+"""The method of a test whose output broke the problem's checker program, which works on the problem's own answer."""
 
 
 class TestCase(Record):
@@ -65,15 +80,18 @@ class Checker(Record):
 
     type: Literal["default", "exact", "tokens", "float", "unordered", "program"] = "default"
     tolerance: float | None = Field(default=None, gt=0, lt=1)
-    """`float`: absolute or relative tolerance; 1e-6 where none is given."""
+    """`float`, `unordered`: absolute or relative tolerance; `float` has 1e-6 for outputs where none is given."""
     absolute: float | None = Field(default=None, ge=0, lt=1)
-    """`float`: absolute tolerance, in place of `tolerance`."""
+    """`float`, `unordered`: absolute tolerance, in place of `tolerance`."""
     relative: float | None = Field(default=None, ge=0, lt=1)
-    """`float`: relative tolerance, in place of `tolerance`; where both are given, meeting one is enough."""
+    """`float`, `unordered`: relative tolerance, in place of `tolerance`; of two, meeting one is enough."""
     case_sensitive: bool = True
     """`tokens`, `float`, `unordered`: whether `Yes` differs from `YES`."""
     by: Literal["lines", "tokens"] = "lines"
-    """`unordered`: what may come in any order."""
+    """`unordered`: what may come in any order in an output."""
+    lists: Literal["outermost", "inner", "all"] = "outermost"
+    """`unordered`, for a returned value: whose items may come in any order; `inner`: those of the lists inside the
+    outermost one, at every level."""
     code: str | None = Field(default=None, min_length=1)
     """`program`: the checker's source; it runs in the sandbox."""
     language: str = "python"
@@ -104,9 +122,71 @@ class Checker(Record):
 _OPTIONS_OF_CHECKER = {
     "float": ("tolerance", "absolute", "relative", "case_sensitive"),
     "tokens": ("case_sensitive",),
-    "unordered": ("by", "case_sensitive"),
+    "unordered": ("by", "lists", "case_sensitive", "tolerance", "absolute", "relative"),
     "program": ("code", "language", "protocol", "arguments"),
 }
+
+
+KINDS = (
+    "json",
+    "ListNode",
+    "TreeNode",
+    "TreeNode.val",
+    "Node.children",
+    "Node.neighbors",
+    "Node.random",
+    "Node.next",
+)
+"""What a value of a function-call problem may be; docs/functions.md says how each is written as JSON."""
+_KIND = re.compile(rf"(?P<open>(?:list\[){{0,4}})(?:{'|'.join(map(re.escape, KINDS))})(?P<close>\]{{0,4}})")
+
+
+def _check_kind(kind: str) -> str:
+    found = _KIND.fullmatch(kind)
+    if found is None or found["open"].count("[") != len(found["close"]):
+        raise ValueError(f'{kind!r} is no kind of value; use one of {", ".join(KINDS)}, or a list of one: "list[...]"')
+    return kind
+
+
+Kind = Annotated[str, AfterValidator(_check_kind)]
+
+
+class Signature(Record):
+    """What goes into a function, and what its result is."""
+
+    parameters: tuple[Kind, ...] = Field(default=(), max_length=100)
+    """What each argument is, in order; arguments beyond these are plain JSON."""
+    returns: Kind = "json"
+    """What the result is; where it is an argument, `json` means what that argument is."""
+    result: int | None = Field(default=None, ge=0, lt=100)
+    """The argument, counted from 0, whose state after the call is the result, in place of what is returned."""
+    is_copy: bool = False
+    """Whether a result that shares a node with an argument is wrong."""
+
+
+class Method(Signature):
+    """A method of a design class."""
+
+    name: str = Field(min_length=1, max_length=200)
+    """`__init__` for what the class itself is called with."""
+
+
+class Call(Signature):
+    """How the tests of a function-call problem call the program."""
+
+    style: Literal["function", "design"] = "function"
+    """`design`: `fn_name` is a class; a test's first line lists operations, its second line their arguments."""
+    methods: tuple[Method, ...] = Field(default=(), max_length=100)
+    """`design`: methods whose arguments or results are not plain JSON."""
+
+    @model_validator(mode="after")
+    def _fields_belong_to_the_style(self) -> Call:
+        given = {name for name in self.model_fields_set if getattr(self, name) != Call.model_fields[name].default}
+        if self.style == "design" and given - {"style", "methods"}:
+            raise ValueError(f"style = design takes no {min(given - {'style', 'methods'})}; give it to one of methods")
+        if self.style == "function" and self.methods:
+            raise ValueError('style = function takes no methods; use "style": "design" for a class')
+        return self
 
 
 class Problem(Record):
@@ -117,8 +197,17 @@ class Problem(Record):
     """What the model is asked; may be empty only where nothing is generated (judging)."""
     language: str = "python"
     """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a file for."""
+    language_version: str = ""
+    """Which version of it, such as `3.13` of Python or `23` of C++; empty for the usual one (docs/languages.md)."""
     fn_name: str | None = None
-    """Function-call style when set: `class Solution` with this method, or a top-level function of this name."""
+    """Function-call style when set: `class Solution` with this method, or a top-level function of this name; for
+    `"call": {"style": "design"}` a class of this name."""
+    call: Call | None = None
+    """What arguments and results are, beyond plain JSON; where it is left out, the starter code's annotations say it
+    (see docs/functions.md)."""
+    dialect: Dialect = "plain"
+    """What a Python program runs under: `plain` is `python main.py`, or for a function LeetCode's names;
+    `livecodebench` what LiveCodeBench's checker puts first (star imports, 50,000 calls deep, 50,000 digits)."""
     starter_code: str | None = None
     tests: tuple[TestCase, ...] = Field(min_length=1)
     time_limit_seconds: float = Field(default=4.0, gt=0, le=MOST_SECONDS)
@@ -129,6 +218,12 @@ class Problem(Record):
     """Difficulty as graded or as the platform says, for reports by tier."""
     reference: str | None = None
     """A program known to be right."""
+
+    @model_validator(mode="after")
+    def _calls_something(self) -> Problem:
+        if self.call is not None and self.fn_name is None:
+            raise ValueError('call says how a function is called, but none is named; give fn_name, such as "solve"')
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +270,8 @@ class TestResult:
     wall_seconds: float
     memory_mib: float
     method: str
-    """The comparison that accepted the output; empty when none did."""
+    """The comparison that accepted the output; empty when none did, `checker_crashed` where the output broke the
+    problem's checker program."""
     detail: str
     """One line for a human: the difference, the exception, the limit."""
     output: str | None = None
@@ -213,3 +309,9 @@ class Verdict:
     def is_checker_fault(self) -> bool:
         """Unscorable because the problem's own checker failed: our machine did nothing wrong."""
         return not self.is_scorable and CHECKER_FAULT in self.detail
+
+    @property
+    def is_checker_crash(self) -> bool:
+        """Wrong because an output broke a checker that works on the problem's own answer; counted apart."""
+        failed = next((test for test in self.tests if test.verdict is not Outcome.ACCEPTED), None)
+        return failed is not None and failed.method == CHECKER_CRASHED

@@ -16,6 +16,8 @@ import pytest
 
 import microcoder.cli.judge as command
 from microcoder.errors import DataError, EvaluatorFault
+from microcoder.evaluator.environment import name_environment
+from microcoder.evaluator.packages import PROFILES
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
 from microcoder.types import Outcome, TestResult, Verdict
 
@@ -137,6 +139,8 @@ def test_verdicts_of_something_else_are_not_taken_over(tmp_path: Path) -> None:
     command.judge(source, output=out)
     with pytest.raises(DataError, match=r"another stop rule.*--overwrite"):
         command.judge(source, output=out, stop="never")
+    with pytest.raises(DataError, match=r"another packages \(standard \w+, now none \w+\)"):
+        command.judge(source, output=out, packages="none")
     write(source, submission("b"))
     with pytest.raises(DataError, match=r"another input.*choose another -o"):
         command.judge(source, output=out)
@@ -158,6 +162,7 @@ def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureF
         "stop rule": "first_limit",
         "time scale": "measured",
         "version": microcoder_version(),
+        **name_environment(PROFILES["standard"], []),
     }
     with VerdictFile(out, origin=origin) as verdicts:
         verdicts.add("a", Verdict(Outcome.WRONG_ANSWER, (), 2))
@@ -193,7 +198,8 @@ def test_a_weak_sandbox_is_announced(
     monkeypatch.setattr(command, "Judge", partial(Judge, layers=["seccomp", "resource_limits", "landlock"]))
     command.judge(source, output=tmp_path / "out.jsonl", json=True)
     captured = capsys.readouterr()
-    assert captured.err.count("sandbox is degraded; missing: mount_namespace (switched off)") == 1
+    assert captured.err.count("sandbox is degraded; missing: mount_namespace, pid_namespace, ") == 1
+    assert captured.err.count("(switched off): everything is judged") == 1
     assert json.loads(captured.out)["isolation"]["level"] == "degraded"
     monkeypatch.setattr(command, "Judge", partial(Judge, layers=["resource_limits"]))
     with pytest.raises(EvaluatorFault, match="--unsafe"):

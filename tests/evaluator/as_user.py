@@ -1,4 +1,4 @@
-"""Start a Python of ours as somebody else: as we are, or as a user without rights."""
+"""Start a Python of ours somewhere else: as we are, as a user without rights, or as in a container."""
 
 from __future__ import annotations
 
@@ -13,36 +13,44 @@ import pytest
 
 import microcoder
 
-USERS = ("ourselves", "nobody")
 _NOBODY = 65534
+SETTINGS = {
+    "ourselves": None,
+    "nobody": ("", _NOBODY),
+    "nobody in a container": ("default", _NOBODY),
+    "root in a container": ("default,docker-root", 0),
+    "root without capabilities in a container": ("default", 0),
+}
+"""What `container` makes of the process, and the user; None stays as we are."""
+PLACES_TOO_OPEN = {
+    "nobody without Landlock in a container": ("default,no-landlock", _NOBODY),
+    "gVisor": ("no-mounts,no-landlock", _NOBODY),
+}
+"""Where programs cannot be closed in."""
 _TESTS = Path(__file__).parents[1]
 
 
-def run_python(arguments: Sequence[str], user: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with this package and these tests importable; skips the test where that user cannot."""
-    if user == "ourselves":
+def run_python(arguments: Sequence[str], setting: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with this package and these tests importable; skips the test where that cannot be."""
+    place = {**SETTINGS, **PLACES_TOO_OPEN}[setting]
+    if place is None:
         environment = {**os.environ, "PYTHONPATH": str(_TESTS)}
-        return subprocess.run(
-            [sys.executable, *arguments], env=environment, cwd="/", capture_output=True, text=True, check=False
-        )
+        return _run([sys.executable, *arguments], environment)
     if os.geteuid() != 0:
         pytest.skip("needs root to become someone else")
     modules = (microcoder, pytest, pytest.importorskip("pydantic"))
     packages = {str(_TESTS), *(str(Path(str(module.__file__)).parents[1]) for module in modules)}
-    result = subprocess.run(
-        [_system_python(), *arguments],
-        env={"PYTHONPATH": os.pathsep.join(packages), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin"},
-        cwd="/",
-        user=_NOBODY,
-        group=_NOBODY,
-        extra_groups=[],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {"PYTHONPATH": os.pathsep.join(packages), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin"}
+    python = _system_python()
+    command = [python, "-m", "evaluator.container", place[0], str(place[1]), python, *arguments]
+    result = _run(command, environment)
     if "PermissionError" in result.stderr or "ModuleNotFoundError" in result.stderr:
         pytest.skip("the packages are readable by root only")
     return result
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
 
 
 def _system_python() -> str:

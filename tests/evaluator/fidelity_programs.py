@@ -66,6 +66,25 @@ READING = {
     "asyncio reads in a thread": "import asyncio\nasync def main(): print(await asyncio.to_thread(input))\nasyncio.run(main())",
     "linecache and shlex": "import shlex, sys\nprint(list(shlex.shlex(sys.stdin)))",
 }
+NAMED = {
+    "/dev/stdin": "print(open('/dev/stdin').read().split())",
+    "/dev/stdin twice": "print(open('/dev/stdin').readline(), open('/dev/stdin').readline(), input())",
+    "/dev/fd/0": "import sys\nsys.stdin = open('/dev/fd/0')\nprint(input(), sys.stdin.read())",
+    "/proc/self/fd/0": "with open('/proc/self/fd/0', 'rb') as file: print(file.read())",
+    "/dev/stdout": "with open('/dev/stdout', 'w') as out: print(sum(map(int, open('/dev/stdin').read().split())), file=out)",
+    "/dev/stdout appended to": "print('a', flush=True)\nwith open('/dev/stdout', 'a') as out: out.write('b\\n')",
+    "/dev/stdout over what was printed": "print('abc', flush=True)\nwith open('/dev/stdout', 'w') as out: out.write('x')",
+    "/dev/fd/1": "out = open('/dev/fd/1', 'wb', buffering=0)\nout.write(b'x\\n')\nprint('yz')",
+    "/proc/self/fd/1": "open('/proc/self/fd/1', 'w').write('x\\n')",
+    "/dev/stderr": "import sys\nopen('/dev/stderr', 'w').write('debug')\nprint('x')\nsys.exit(0)",
+    "a name put together": "open('/dev/' + 'std' + 'out', 'w').write('x')",
+    "print to /dev/fd/1 and fail": "print('x', file=open('/dev/fd/1', 'w'))\n1 / 0",
+    "stdout read back": "import sys\nprint('x', flush=True)\nprint(open('/dev/stdout').read() * 2)",
+    "stdout by name in a thread": "import threading\nt = threading.Thread(target=lambda: open('/dev/fd/1', 'w').write('x')); t.start(); t.join()",
+    "long output by name": "with open('/dev/stdout', 'w') as out: out.write('x' * (15 << 20))",
+    "nothing by name": "open('/dev/null', 'w').write('x')\nprint('y')",
+    "no such stream": "try: open('/dev/fd/77')\nexcept OSError as e: print(e.errno)",
+}
 WRITING = {
     "print to a file": "import sys\nprint(1, 2, sep='-', end='!\\n', file=sys.stdout, flush=True)",
     "write and writelines": "import sys\nsys.stdout.write('a\\n')\nsys.stdout.writelines(['b\\n', 'c\\n'])",
@@ -314,6 +333,15 @@ LIBRARY = {
     "stack limit raised": "import resource, sys\nresource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\nprint('x')",
     "stack limit set": "import resource\nresource.setrlimit(resource.RLIMIT_STACK, (1 << 26, resource.getrlimit(resource.RLIMIT_STACK)[1]))\nprint('x')",
     "stack limit 512": "import resource\nresource.setrlimit(resource.RLIMIT_STACK, (1 << 29, -1))\nprint('x')",
+    "recursion to the last frame": "def f(n): return 0 if n == 0 else 1 + f(n - 1)\nprint(f(998))\ntry: f(999)\nexcept RecursionError as e: print(e)",
+    "recursion limit a little higher": "import sys\nsys.setrecursionlimit(1001)\ndef f(n): return 0 if n == 0 else 1 + f(n - 1)\nprint(f(999))\ntry: f(1000)\nexcept RecursionError: print(sys.getrecursionlimit())",
+    "recursion limit as low as it gets": "import sys\ndef f(n):\n    try: sys.setrecursionlimit(n)\n    except RecursionError as e: return str(e)\nprint([f(n) for n in range(1, 5)])",
+    "recursion to the last frame at exit": "import atexit\ndef f(n): return 0 if n == 0 else 1 + f(n - 1)\natexit.register(lambda: print(f(900)))",
+    "recursion to the last frame in a thread": "import threading\ndef f(n): return 0 if n == 0 else 1 + f(n - 1)\nt = threading.Thread(target=lambda: print(f(990))); t.start(); t.join()",
+    "call stack": "import inspect, sys, traceback\nprint(len(inspect.stack()), sys._getframe().f_back, len(traceback.extract_stack()))\ntry: sys._getframe(1)\nexcept ValueError as e: print(e)",
+    "call stack kept": "import sys\ndef f(): return sys._getframe()\nx = f()\ndef g(): yield sys._getframe()\ny = next(g())\nprint(x.f_code.co_name, x.f_back is sys._getframe(), y.f_back, sys._getframe().f_code.co_name)",
+    "caller of a function": "import sys\ndef f(): return sys._getframe(1).f_code.co_name, sys._getframe(1).f_back\nprint(f())",
+    "traced": "import sys\nseen = []\nsys.settrace(lambda f, e, a: seen.append(e))\nabs(1)\ndef f(): pass\nf()\nsys.settrace(None)\nprint(seen)",
     "recursion by bootstrap": "from types import GeneratorType\ndef bootstrap(f, stack=[]):\n    def wrapped(*a):\n        if stack: return f(*a)\n        to = f(*a)\n        while True:\n            if type(to) is GeneratorType: stack.append(to); to = next(to)\n            else:\n                stack.pop()\n                if not stack: return to\n                to = stack[-1].send(to)\n    return wrapped\n@bootstrap\ndef f(n):\n    if n == 0: yield 0\n    else: yield 1 + (yield f(n - 1))\nprint(f(20000))",
     "cached recursion": "import sys\nfrom functools import cache, lru_cache\nsys.setrecursionlimit(10 ** 5)\n@cache\ndef f(n): return n if n < 2 else f(n - 1) + f(n - 2)\n@lru_cache(maxsize=None)\ndef g(n): return 0 if n == 0 else 1 + g(n - 1)\nprint(f(3000) % 10 ** 9, g(4000), f.cache_info().currsize)",
     "big integers": "print(7 ** 5000)",
@@ -387,11 +415,13 @@ LIBRARY = {
     "pathlib": "from pathlib import Path\nprint(Path('a') / 'b', Path('/tmp').is_dir(), Path('x.txt').suffix, Path.cwd() is not None)",
     "glob and shutil": "import glob, os, shutil\nos.mkdir('d'); open('d/f', 'w').close(); shutil.copy('d/f', 'd/g')\nprint(sorted(glob.glob('d/*'))); shutil.rmtree('d')",
     "zoneinfo utc": "import datetime\nprint(datetime.datetime.now(datetime.timezone.utc).tzinfo, datetime.timezone.utc)",
+    "zoneinfo": "from datetime import datetime, timezone\nfrom zoneinfo import ZoneInfo, available_timezones\nt = datetime(2024, 7, 1, 12, tzinfo=timezone.utc)\nprint([str(t.astimezone(ZoneInfo(z))) for z in ('Europe/Stockholm', 'Asia/Tokyo', 'America/New_York', 'UTC')], 'Asia/Kolkata' in available_timezones())",
+    "no such zone": "from zoneinfo import ZoneInfo\nZoneInfo('Mars/Olympus')",
     "graphlib and more": "import graphlib, ipaddress, colorsys, keyword, types\nprint(list(graphlib.TopologicalSorter({1: [2]}).static_order()), ipaddress.ip_address('1.2.3.4') + 1, keyword.iskeyword('if'), types.SimpleNamespace(a=1))",
     "memory in hundreds of MiB": "x = bytearray(300 << 20)\nx[::4096] = b'a' * len(x[::4096])\nprint(len(x))",
 }
 
-PROGRAMS = {**READING, **WRITING, **ENDING, **SHAPE, **LIBRARY}
+PROGRAMS = {**READING, **NAMED, **WRITING, **ENDING, **SHAPE, **LIBRARY}
 
 CALLS: dict[str, str] = {
     "function": "def solve(a, k): return [x * k for x in a]",

@@ -6,6 +6,7 @@ returns the right answer in a form that counts. Written for this suite; safe to 
 
 from __future__ import annotations
 
+from .forging_calls import CALLS  # pyrefly: ignore[missing-import]
 from .forging_frames import FRAMES  # pyrefly: ignore[missing-import]
 
 _LIAR = """
@@ -214,5 +215,6 @@ for name in ("evaluator.compare", "evaluator.verdicts", "evaluator.judge", "type
     "assembly that fills the disk at build time": ("cpp", 'asm(".fill 0x7fffffff, 1, 1");\nint main() {}'),
     "source without end at build time": ("cpp", '#include "/dev/zero"\nint main() {}'),
     "a binary that builds itself": ("cpp", '#include "main"\n#include "/dev/stdin"\nint main() {}'),
+    **CALLS,
     **FRAMES,
 }

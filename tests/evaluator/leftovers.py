@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from microcoder.evaluator import private_folders
 
 _PR_SET_CHILD_SUBREAPER = 36
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
@@ -31,18 +34,31 @@ class Leftovers:
     def find(self, users: set[int]) -> list[str]:
         """Return what was not there before: processes below ours, files of these users, changes of the machine."""
         found = [f"process {number}" for number in _living_children()]
-        for folder in _FOLDERS:
-            for path in (path for path in Path(folder).rglob("*")) if os.access(folder, os.R_OK) else ():
-                try:
-                    status = path.lstat()
-                except OSError:
-                    continue
-                if status.st_uid in users and status.st_ctime >= self._started:
-                    found.append(str(path))
+        found += [path for folder in _FOLDERS for path in self._new_files(folder, users)]
         after = _machine()
         return found + [
             f"{name}: {self._before[name]} -> {after[name]}" for name in after if after[name] != self._before[name]
         ]
+
+    def _new_files(self, folder: str, users: set[int]) -> Iterator[str]:
+        """Yield what these users have made, in folders that they can write to; others' may vanish meanwhile."""
+        try:
+            with os.scandir(folder) as entries:
+                paths = [entry.path for entry in entries]
+        except OSError:
+            return
+        for path in paths:
+            try:
+                status = os.lstat(path)
+            except OSError:
+                continue
+            if os.path.basename(path).startswith(private_folders.PREFIX):
+                if status.st_ctime >= self._started and private_folders.is_abandoned(path):
+                    yield path
+            elif status.st_uid in users and status.st_ctime >= self._started:
+                yield path
+            elif stat.S_ISDIR(status.st_mode) and (status.st_uid in users or status.st_mode & stat.S_IWOTH):
+                yield from self._new_files(path, users)
 
 
 def _user(process: int) -> int:

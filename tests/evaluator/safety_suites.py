@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from microcoder.evaluator import Judge
 from microcoder.evaluator.languages import LANGUAGES
-from microcoder.types import Checker, Outcome, Problem, Program, Verdict
+from microcoder.types import Call, Checker, Outcome, Problem, Program, Verdict
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
 from .forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
@@ -50,6 +50,12 @@ try:
     sys.exit(0 if len(output) > 1 and sum(map(int, output)) == int(given[0]) else 1)
 except ValueError:
     sys.exit(2)
+"""
+_VALUED = """
+import json, sys
+given, value = (json.load(open(path)) for path in sys.argv[1:3])
+is_pair = isinstance(value, list) and len(value) == 2 and all(type(one) is int for one in value)
+sys.exit(0 if is_pair and sum(value) == given else 1)
 """
 _KATTIS = """
 import sys
@@ -86,6 +92,36 @@ KINDS = {
         ("", '[{"a": 1, "b": 2}]'),
         fn_name="rows",
         checker=Checker(type="unordered"),
+    ),
+    "list": _kind(
+        "def turn(a):\n    b = None\n    while a: a.next, b, a = b, a, a.next\n    return b",
+        ("[1, 2, 3]", "[3, 2, 1]"),
+        fn_name="turn",
+        call=Call(parameters=("ListNode",), returns="ListNode"),
+    ),
+    "tree": _kind(
+        "def turn(root):\n    root.left, root.right = root.right, None\n    return root",
+        ("[1, null, 2]", "[1, 2]"),
+        fn_name="turn",
+        call=Call(parameters=("TreeNode",), returns="TreeNode"),
+    ),
+    "copy": _kind(
+        "import copy\ndef copy_list(head): return copy.deepcopy(head)",
+        ("[[7, null], [13, 0]]", "[[7, null], [13, 0]]"),
+        fn_name="copy_list",
+        call=Call(parameters=("Node.random",), returns="Node.random", is_copy=True),
+    ),
+    "design": _kind(
+        "class Stack(list):\n    def push(self, n): self.append(n)",
+        ('["Stack", "push", "push", "pop", "pop"]\n[[], [1], [2], [], []]', "[null, null, null, 2, 1]"),
+        fn_name="Stack",
+        call=Call(style="design"),
+    ),
+    "valued": _kind(
+        "def split(n): return [4, n - 4]",
+        ("10", "[5, 5]"),
+        fn_name="split",
+        checker=Checker(type="program", code=_VALUED),
     ),
     "checker": _checked(_TESTLIB, "testlib"),
     "kattis": _checked(_KATTIS, "kattis"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microcoder.errors import DataError
-from microcoder.evaluator import Judge
+from microcoder.evaluator import Judge, judge_answers
 from microcoder.evaluator.languages import LANGUAGES
 from microcoder.types import Checker, Outcome, Problem, Program
 
@@ -95,12 +94,6 @@ def test_options_belong_to_their_checker() -> None:
         Checker(type="float", tolerance=1e-3, absolute=1e-3)
 
 
-def test_a_function_call_has_no_checker_program(judge_one: Judge) -> None:
-    problem = make_problem(("1", "2"), fn_name="f", checker=Checker(type="program", code="x"))
-    with pytest.raises(DataError, match="calls a function and has a checker program"):
-        run(judge_one, "def f(x): return 2", problem)
-
-
 def test_a_large_input_can_be_opened_as_a_file(judge_one: Judge) -> None:
     problem = make_problem(("1" * (20 << 20), "1"))
     verdict = run(judge_one, "print(open('/dev/stdin').read(1))", problem)
@@ -110,3 +103,77 @@ def test_a_large_input_can_be_opened_as_a_file(judge_one: Judge) -> None:
 def test_dev_stdin_can_be_opened(judge_one: Judge) -> None:
     code = "print(sum(map(int, open('/dev/stdin').read().split())))"
     assert run(judge_one, code, make_problem(("1 2\n", "3\n"), ("5 6\n", "11\n"))).is_accepted
+
+
+BRITTLE = """
+import sys
+total = int(open(sys.argv[1]).read())
+parts = [int(word) for word in open(sys.argv[2]).read().split()]
+if len(str(sum(parts))) > 10**5:
+    raise SystemExit(3)
+sys.exit(0 if sum(parts) == total else 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("print('x')", "ValueError"),
+        ("import sys; sys.stdout.buffer.write(bytes(range(128, 256)))", "UnicodeDecodeError"),
+        ("print('7' * 100_002)", "exit code 3"),
+    ],
+)
+def test_an_output_that_breaks_a_checker_is_wrong_and_counted(judge_one: Judge, program: str, why: str) -> None:
+    before = judge_one.statistics
+    verdict = run(judge_one, program, sum_problem(code=BRITTLE))
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert verdict.is_checker_crash
+    assert "the checker crashed on this output" in verdict.detail
+    assert why in verdict.detail
+    assert judge_one.statistics.checker_crashes == before.checker_crashes + 1
+    assert judge_one.statistics.faults == before.faults
+
+
+def test_a_checker_reads_numbers_of_any_length(judge_one: Judge) -> None:
+    verdict = run(judge_one, "print('7' * 50_000)", sum_problem(code=BRITTLE))
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert not verdict.is_checker_crash, verdict.detail
+
+
+def test_a_program_keeps_the_digit_limit_of_python(judge_one: Judge) -> None:
+    assert run(judge_one, "print(int('7' * 5000))", make_problem(("", "7"))).outcome is Outcome.RUNTIME_ERROR
+
+
+def test_a_checker_that_takes_too_long_for_an_output_only(judge_one: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("microcoder.evaluator.preparation.CPU_SECONDS", 1.0)
+    code = "import sys\nwhile '9' in open(sys.argv[2]).read(): pass\nsys.exit(0)"
+    verdict = run(judge_one, "print(9)", sum_problem(code=code))
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert verdict.is_checker_crash
+    assert "it took too long" in verdict.detail
+
+
+def test_a_traceback_that_a_checker_quotes_is_no_crash(judge_one: Judge) -> None:
+    code = "import sys\nsaid = open(sys.argv[2]).read()\nprint(said, file=sys.stderr)\nsys.exit(2 * ('call' in said))"
+    verdict = run(judge_one, "print('Traceback (most recent call last)')", sum_problem(code=code))
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert not verdict.is_checker_crash
+
+
+def test_a_checker_killed_by_a_real_time_signal_has_a_verdict(judge_one: Judge) -> None:
+    code = "import os, sys\nif '9' in open(sys.argv[2]).read(): os.kill(os.getpid(), 40)\nsys.exit(0)"
+    verdict = run(judge_one, "print(9)", sum_problem(code=code))
+    assert verdict.is_checker_crash
+    assert "signal 40" in verdict.detail
+
+
+def test_the_own_answers_of_a_problem_are_judged(judge_one: Judge) -> None:
+    tests = (("10\n", "5 5\n"), ("10\n", "5 6\n"), ("10\n", "none\n"))
+
+    def judged(code: str) -> list[Outcome]:
+        problem = make_problem(*tests, checker=Checker(type="program", code=code))
+        return [test.verdict for test in judge_answers(judge_one.run, problem).tests]
+
+    assert judged(BRITTLE) == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER, Outcome.SANDBOX_FAULT]
+    assert judged("print(") == [Outcome.SANDBOX_FAULT] * 3
+    assert judge_answers(judge_one.run, make_problem(("1", "2"))).is_accepted

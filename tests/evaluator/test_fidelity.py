@@ -11,6 +11,11 @@ from pathlib import Path
 import pytest
 
 from microcoder.evaluator import Judge
+from microcoder.evaluator.interpreter import current_interpreter
+from microcoder.evaluator.named_streams import names_input, names_output
+from microcoder.evaluator.package_folders import provide_packages
+from microcoder.evaluator.packages import PROFILES
+from microcoder.evaluator.sandbox.protocol import STDIN_FILE
 from microcoder.evaluator.supervisor import Limits, LoadedProgram, Sandbox
 
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
@@ -22,7 +27,10 @@ PACKAGES = ("numpy", "sortedcontainers")
 
 @pytest.fixture(scope="module")
 def sandboxes() -> Iterator[dict[str, Sandbox]]:
-    sandboxes = {"": Sandbox(), "numpy": Sandbox(preload=["numpy"])}
+    packages = provide_packages(PROFILES["standard"], current_interpreter()).folder
+    if not packages:
+        pytest.skip("the packages that programs may import are not installed")
+    sandboxes = {"": Sandbox(packages=packages), "numpy": Sandbox(packages=packages, preload=["numpy"])}
     yield sandboxes
     for sandbox in sandboxes.values():
         sandbox.close()
@@ -55,8 +63,10 @@ def test_behaves_as_under_plain_python(sandboxes: dict[str, Sandbox], name: str,
         )
     expected = (tmp_path / "stdout").read_bytes()
     program = LoadedProgram(code)
+    files = {STDIN_FILE: INPUT} if names_input(code) else None
+    task = program.task(INPUT, files=files, has_named_streams=names_output(code))
     for _ in range(2):  # compiled, then from the bytecode that was kept
-        found = sandboxes["numpy" if "numpy" in code else ""].run(program.task(INPUT), LIMITS)
+        found = sandboxes["numpy" if "numpy" in code else ""].run(task, LIMITS)
         assert (found.stdout, found.result.exit_code) == (expected, plain.returncode), found.stderr
         if plain.returncode:
             assert found.stderr.strip().splitlines()[-1:] == plain.stderr.decode().strip().splitlines()[-1:]
@@ -76,6 +86,11 @@ def test_a_traceback_names_the_program_only(sandboxes: dict[str, Sandbox]) -> No
     program.close()
     files = [line.split('"')[1] for line in found.stderr.splitlines() if line.startswith("  File")]
     assert files == ["main.py", "main.py"]
+
+
+def test_local_time_is_utc_wherever_the_machine_stands(judge_one: Judge) -> None:
+    code = "import time, datetime as d\nprint(time.tzname, time.localtime(0).tm_hour, d.datetime.fromtimestamp(0).hour)"
+    assert run(judge_one, code, make_problem(("", "('UTC', 'UTC') 0 0"))).is_accepted
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -8,14 +8,18 @@ import pytest
 
 from microcoder.evaluator import Judge
 
-from .as_user import USERS, run_python  # pyrefly: ignore[missing-import]
+from .as_user import SETTINGS, run_python  # pyrefly: ignore[missing-import]
 from .forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
 from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
 
+LONG = ("nobody in a container", "root in a container")
 
-@pytest.mark.parametrize("user", USERS)
-def test_no_forgery_is_accepted(user: str) -> None:
-    result = run_python(["-m", "evaluator.safety_suites", "forging"], user)
+
+@pytest.mark.parametrize(
+    "setting", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in SETTINGS]
+)
+def test_no_forgery_is_accepted(setting: str) -> None:
+    result = run_python(["-m", "evaluator.safety_suites", "forging"], setting)
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert report["level"] in ("full", "degraded")

@@ -35,8 +35,6 @@ SCALED = call("[1, 2]\n3", "[3, 6]")
     ],
 )
 def test_accepts(judge_one: Judge, code: str) -> None:
-    if "numpy" in code:
-        pytest.importorskip("numpy")
     verdict = run(judge_one, code, SCALED)
     assert verdict.is_accepted, verdict.detail
     assert verdict.tests[0].method == "value"
@@ -50,7 +48,6 @@ def test_accepts(judge_one: Judge, code: str) -> None:
         ("def solve(a, k): return {3, 6}", Outcome.WRONG_ANSWER, "expected a list"),
         ("def solve(a, k): return '[3, 6]'", Outcome.WRONG_ANSWER, "expected a list"),
         ("def solve(a, k): pass", Outcome.WRONG_ANSWER, "got None"),
-        ("def solve(a, k): return (x * k for x in a)", Outcome.RUNTIME_ERROR, "type generator"),
         ("def solve(a, k): return solve", Outcome.RUNTIME_ERROR, "type function"),
         ("def solve(a): return a", Outcome.RUNTIME_ERROR, "TypeError"),
         ("def other(a, k): return [3, 6]", Outcome.RUNTIME_ERROR, "neither Solution.solve nor a function solve"),

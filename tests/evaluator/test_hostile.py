@@ -11,14 +11,18 @@ import pytest
 from microcoder.evaluator import Judge
 from microcoder.types import Outcome
 
-from .as_user import USERS, run_python  # pyrefly: ignore[missing-import]
+from .as_user import SETTINGS, run_python  # pyrefly: ignore[missing-import]
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 from .hostile_programs import HUNT_FOR_EXPECTED  # pyrefly: ignore[missing-import]
 
+LONG = ("root in a container", "root without capabilities in a container")
 
-@pytest.mark.parametrize("user", USERS)
-def test_hostile_programs_are_contained(user: str) -> None:
-    result = run_python(["-m", "evaluator.safety_suites", "hostile"], user)
+
+@pytest.mark.parametrize(
+    "setting", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in SETTINGS]
+)
+def test_hostile_programs_are_contained(setting: str) -> None:
+    result = run_python(["-m", "evaluator.safety_suites", "hostile"], setting)
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert report["level"] in ("full", "degraded")

@@ -27,6 +27,28 @@ RECURSES = """
 int depth(int n) { volatile char room[1000]; room[0] = 1; return n ? depth(n - 1) + room[0] : 0; }
 int main() { std::printf("%d\\n", depth(80000) - 79997); }
 """
+RECURSES_DEEPLY = RECURSES.replace("80000", "195000").replace("79997", "194997")
+THREADS = """
+#include <atomic>
+#include <cstdio>
+#include <thread>
+#include <vector>
+const int num_threads = NUM_THREADS, mib_each = MIB_EACH;
+int main() {
+    std::atomic<int> ready{0};
+    std::vector<std::vector<char>> held(num_threads);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < num_threads; i++)
+        threads.emplace_back([&, i] {
+            held[i].assign(1 + (mib_each << 20), 1);
+            for (ready++; ready < num_threads;) std::this_thread::yield();
+        });
+    for (auto& thread : threads) thread.join();
+    int sum = 3 - num_threads;
+    for (auto& part : held) sum += part[part.size() / 2];
+    std::printf("%d\\n", sum);
+}
+"""
 SANDBOX_PROBES = """
 #include <cstdio>
 #include <fcntl.h>
@@ -71,6 +93,30 @@ def test_cpp(judge_one: Judge, code: str, outcome: Outcome, detail: str) -> None
     (verdict,) = judge_one.judge([Program(code, "cpp")], [cpp_problem(time_limit_seconds=seconds)])
     assert verdict.outcome is outcome, verdict.detail
     assert detail in verdict.detail
+
+
+def threads(num_threads: int, mib_each: int) -> str:
+    return THREADS.replace("NUM_THREADS", str(num_threads)).replace("MIB_EACH", str(mib_each))
+
+
+@needs_cpp
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        (threads(2, 1), Outcome.ACCEPTED),
+        (threads(1, 100), Outcome.ACCEPTED),
+        (threads(8, 50), Outcome.ACCEPTED),
+        (threads(8, 60), Outcome.ACCEPTED),
+        (threads(256, 1), Outcome.ACCEPTED),
+        (threads(8, 70), Outcome.MEMORY_LIMIT),
+        (RECURSES_DEEPLY, Outcome.ACCEPTED),
+        (RECURSES.replace("80000", "2000000000"), Outcome.MEMORY_LIMIT),
+    ],
+    ids=["two", "one with 100 MiB", "8 x 50", "8 x 60", "256 x 1", "8 x 70", "195 MiB of stack", "endless recursion"],
+)
+def test_cpp_with_threads_and_a_deep_stack(judge_one: Judge, code: str, outcome: Outcome) -> None:
+    (verdict,) = judge_one.judge([Program(code, "cpp")], [cpp_problem(memory_limit_mib=512, time_limit_seconds=30.0)])
+    assert verdict.outcome is outcome, verdict.detail
 
 
 @needs_cpp

@@ -95,8 +95,7 @@ def test_a_large_input_is_read(judge_one: Judge) -> None:
     assert run(judge_one, code, make_problem((numbers, str(sum(range(200_000)))), time_limit_seconds=10)).is_accepted
 
 
-def test_numpy_programs_run_where_numpy_is_installed(judge_one: Judge) -> None:
-    pytest.importorskip("numpy")
+def test_numpy_programs_run_without_paying_for_its_import(judge_one: Judge) -> None:
     code = "import numpy as np\nprint(np.array(input().split(), dtype=int).sum())"
     verdict = run(judge_one, code, make_problem(("1 2", "3"), ("5 6", "11")))
     assert verdict.is_accepted, verdict.detail

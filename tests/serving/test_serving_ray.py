@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.serving.ray_start import allow_slow_start
 from microcoder.types import Outcome, Problem, Program, TestCase
 
 ray: Any = pytest.importorskip("ray")
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(900)
 
 ADD = "a, b = map(int, input().split())\nprint(a + b)"
 PROBLEM = Problem(id="sum", tests=(TestCase(input="1 2", output="3"), TestCase(input="4 5", output="9")))
@@ -27,6 +28,7 @@ def cluster() -> Iterator[Any]:
     """Two nodes with a processor each."""
     from ray.cluster_utils import Cluster
 
+    allow_slow_start(os.environ)
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     nodes.add_node(num_cpus=1)
     ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)

@@ -47,11 +47,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     problems = [PROBLEM] * len(PROGRAMS)
-    with open_judge(EvaluatorConfig(workers=1), [PROBLEM]) as (judge, isolation):
+    with open_judge(EvaluatorConfig(workers=1), [PROBLEM]) as (judge, held):
         here = judge.judge(PROGRAMS, problems)
-    with open_judge(EvaluatorConfig(backend="http", url=service), [PROBLEM]) as (judge, isolation_there):
+    with open_judge(EvaluatorConfig(backend="http", url=service), [PROBLEM]) as (judge, held_there):
         there = judge.judge(PROGRAMS, problems)
-    assert isolation_there == isolation
+    assert held_there == held
     assert [(v.outcome, v.tests_passed, len(v.tests)) for v in there] == [
         (v.outcome, v.tests_passed, len(v.tests)) for v in here
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-import os
 import sys
 import time
 import webbrowser
@@ -18,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from microcoder.cli.train import parse_overrides
 from microcoder.config import flatten, load_config
 from microcoder.errors import ConfigError, DataError
+from microcoder.machine import count_processors
 
 if TYPE_CHECKING:
     from microcoder.dataset.candidates import Stage
@@ -163,7 +163,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
 
     config = load_config(BuildConfig, recipes, parse_overrides(overrides))
     plan = plan_build(config, last=last)
-    workers = config.workers or len(os.sched_getaffinity(0))
+    workers = config.workers or count_processors()
     packages = sum(shard.num_rows for shard in plan.shards if config.sources[shard.source].format == "kattis")
     share = packages / plan.num_rows if plan.num_rows else 0.0
     seconds = estimate_seconds(plan.missing, workers=workers, package_share=share)

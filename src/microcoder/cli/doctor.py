@@ -15,9 +15,12 @@ import microcoder
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import Judge
 from microcoder.evaluator.interpreter import current_interpreter
-from microcoder.evaluator.languages import LANGUAGES
+from microcoder.evaluator.isolation import DEGRADED_MEANS
+from microcoder.evaluator.languages import LANGUAGES, find_language
+from microcoder.evaluator.packages import STANDARD
 from microcoder.evaluator.probes import run_probes
 from microcoder.evaluator.sandbox.layers import LAYERS
+from microcoder.machine import count_processors, require_linux
 
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
 
@@ -25,6 +28,7 @@ _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
 def doctor(
     *,
     json: Annotated[bool, Parameter(negative="")] = False,
+    packages: str = STANDARD,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Show the isolation that holds on this machine, its speed, its languages, and run a self-test of the sandbox.
@@ -35,39 +39,49 @@ def doctor(
     ----------
     json
         Print one JSON object.
+    packages
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
     unsafe
         Unsafe: start even where the sandbox cannot be closed, to see what the self-test says then.
     """
-    found = examine(unsafe=unsafe)
+    require_linux()
+    found = examine(packages=packages, unsafe=unsafe)
     print(json_module.dumps(found) if json else "\n".join(_describe(found)))
     if not found["ok"]:
         sys.exit(1)
 
 
-def examine(*, unsafe: bool) -> dict[str, Any]:
+def examine(*, packages: str, unsafe: bool) -> dict[str, Any]:
     """Return everything that is known about this machine, as plain JSON values."""
     found: dict[str, Any] = {
         "microcoder": microcoder.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "processors": len(os.sched_getaffinity(0)),
+        "processors": count_processors(),
         "user": "root" if os.geteuid() == 0 else f"user id {os.geteuid()}",
         "languages": {
             name: language.find_problem() or language.find_compiler() or current_interpreter().executable
             for name, language in LANGUAGES.items()
         },
-        "packages_for_programs": sorted(name for name in current_interpreter().packages if "." not in name),
+        "versions": {name: _find_versions(name) for name in LANGUAGES},
         "training": {name: _version(name) for name in _TRAINING},
     }
     try:
-        with Judge(workers=1, unsafe=unsafe) as judge:
+        with Judge(workers=1, packages=packages, unsafe=unsafe) as judge:
             findings = run_probes(judge)
             found |= {"isolation": judge.isolation.as_record(), "time_scale": judge.time_scale}
+            found["environment"] = judge.environment.as_record()
             found["self_test"] = [{"name": f.name, "ok": f.is_ok, "detail": f.detail} for f in findings]
             found["ok"] = all(finding.is_ok for finding in findings)
     except EvaluatorFault as fault:
         found |= {"ok": False, "fault": str(fault)}
     return found
+
+
+def _find_versions(name: str) -> list[str]:
+    """Return the versions of a language that a problem may ask for here."""
+    language = LANGUAGES[name]
+    return [version for version in language.versions if not find_language(name, version).find_problem()]
 
 
 def _version(package: str) -> str | None:
@@ -85,7 +99,8 @@ def _describe(found: dict[str, Any]) -> list[str]:
     ]
     if "isolation" in found:
         isolation = found["isolation"]
-        lines.append(f"isolation: {isolation['level']}")
+        means = f": {DEGRADED_MEANS}" if isolation["level"] == "degraded" else ""
+        lines.append(f"isolation: {isolation['level']}{means}")
         lines += [
             f"  {'no ' if layer in isolation['missing'] else 'yes'}  {layer.replace('_', ' ')}"
             + (f" ({isolation['missing'][layer]})" if layer in isolation["missing"] else "")
@@ -94,13 +109,22 @@ def _describe(found: dict[str, Any]) -> list[str]:
         lines.append(f"CPU limits: x {found['time_scale']:g} (this machine against the reference, never below 1)")
     else:
         lines.append(f"isolation: none. {found['fault']}")
-    lines += ["", "languages:", *(f"  {name}: {where}" for name, where in found["languages"].items())]
-    lines.append(f"packages programs may import: {', '.join(found['packages_for_programs']) or 'none'}")
+    lines += ["", "languages:"]
+    for name, where in found["languages"].items():
+        lines.append(f"  {name}: {where} (versions {', '.join(found['versions'][name])})")
+    if "environment" in found:
+        lines += _describe_packages(found["environment"]["packages"])
     versions = [f"{name} {version or 'not installed'}" for name, version in found["training"].items()]
     lines.append(f"training: {', '.join(versions)}")
     lines += ["", *(f"  {'ok  ' if row['ok'] else 'FAIL'}  {_line(row)}" for row in found.get("self_test", ()))]
     lines.append("all is well" if found["ok"] else "programs cannot be judged safely here")
     return lines
+
+
+def _describe_packages(packages: dict[str, Any]) -> list[str]:
+    pins = ", ".join(packages["pins"]) or "none"
+    lines = [f"packages programs may import: {pins} (profile {packages['profile']} {packages['digest']})"]
+    return [*lines, f"  MISSING: {packages['missing']}"] if packages["missing"] else lines
 
 
 def _line(row: dict[str, Any]) -> str:

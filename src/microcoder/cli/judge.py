@@ -9,18 +9,22 @@ import time
 from collections import Counter
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import microcoder
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge, StopRule
+from microcoder.evaluator.environment import name_environment
+from microcoder.evaluator.isolation import DEGRADED_MEANS
+from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.submissions import Submission, read_submissions
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
 from microcoder.types import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -31,8 +35,10 @@ def judge(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     workers: int | None = None,
+    nice: int = 0,
     stop: StopRule = "first_limit",
     time_scale: float | None = None,
+    packages: str = STANDARD,
     json: Annotated[bool, Parameter(negative="")] = False,
     overwrite: Annotated[bool, Parameter(negative="")] = False,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
@@ -43,16 +49,21 @@ def judge(
     ----------
     input_path
         Submissions (.jsonl or .jsonl.gz), one object a line: id, code, tests, and optionally language, fn_name,
-        time_limit_seconds, memory_limit_mib, checker.
+        language_version, time_limit_seconds, memory_limit_mib, checker.
     output
         Where the verdicts go, one line per submission in the order of the input.
     workers
         Programs judged at the same time; by default one per processor.
+    nice
+        How far programs stand back from other work of this machine, 0 to 19: beside one busy process, one program gets
+        half of a core at 0, a tenth at 10, a seventieth at 19; never less than this command's own niceness.
     stop
         When to leave out a program's remaining tests: after its first failure, after a test that hit a limit,
         or never.
     time_scale
         What CPU limits are multiplied by; by default measured, and never below 1 (`microcoder doctor` shows it).
+    packages
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
     json
         Print a summary as one JSON object.
     overwrite
@@ -69,6 +80,7 @@ def judge(
         "stop rule": stop,
         "time scale": "measured" if time_scale is None else f"{time_scale:g}",
         "version": microcoder.__version__,
+        **name_environment(load_profile(packages), submissions),
     }
     verdicts = VerdictFile(output, origin=origin)
     if overwrite:
@@ -78,8 +90,10 @@ def judge(
         num_found = len(verdicts.done)
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
-            with Judge(workers=workers, stop=stop, time_scale=time_scale, unsafe=unsafe) as judging:
-                verdicts.note_isolation({**judging.isolation.as_record(), "time_scale": judging.time_scale})
+            options: dict[str, Any] = {"workers": workers, "stop": stop, "time_scale": time_scale, "nice": nice}
+            with Judge(**options, packages=packages, unsafe=unsafe) as judging:
+                held = {**judging.isolation.as_record(), "time_scale": judging.time_scale}
+                verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
                 _announce(judging)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
@@ -112,8 +126,9 @@ def _announce(judging: Judge) -> None:
     """Say on stderr how well programs are closed in, and how limits are stretched."""
     text = f"sandbox is {judging.isolation.level}"
     if judging.isolation.missing:
-        missing = (f"{layer} ({reason})" for layer, reason in judging.isolation.missing.items())
-        text += f"; missing: {', '.join(missing)}"
+        text += f"; missing: {judging.isolation.describe_missing()}"
+    if judging.isolation.level == "degraded":
+        text += f": {DEGRADED_MEANS}"
     if judging.time_scale != 1:
         text += f"; CPU limits are multiplied by {judging.time_scale:g}"
     print(f"microcoder: {text}", file=sys.stderr)
@@ -157,12 +172,16 @@ class _Progress:
         self._last_line = time.monotonic()
         self._bar: Progress | None = None
         if sys.stderr.isatty():
-            self._bar = Progress(
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.description}"),
+            # Only a terminal pays for its import.
+            from rich import progress
+            from rich.console import Console
+
+            self._bar = progress.Progress(
+                progress.BarColumn(),
+                progress.MofNCompleteColumn(),
+                progress.TimeElapsedColumn(),
+                progress.TimeRemainingColumn(),
+                progress.TextColumn("{task.description}"),
                 console=Console(stderr=True),
             )
             self._task = self._bar.add_task(_counts_text(counts), total=num_total, completed=counts.total())

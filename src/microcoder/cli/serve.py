@@ -12,8 +12,11 @@ from cyclopts import Parameter
 
 from microcoder.errors import ConfigError, EvaluatorFault
 from microcoder.evaluator import Judge, StopRule
+from microcoder.evaluator.isolation import DEGRADED_MEANS
 from microcoder.evaluator.languages import LANGUAGES, find_language
+from microcoder.evaluator.packages import STANDARD
 from microcoder.evaluator.probes import run_probes
+from microcoder.machine import require_linux
 
 _CACHE_SIZE = 2048
 
@@ -23,6 +26,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8077,
     workers: int | None = None,
+    nice: int = 0,
     token_file: Path | None = None,
     no_auth: Annotated[bool, Parameter(negative="")] = False,
     stop: StopRule = "first_limit",
@@ -31,11 +35,14 @@ def serve(
     max_batch: int = 256,
     max_tests: int = 1000,
     max_body_mib: int = 64,
+    max_connections: int = 1024,
+    max_connections_per_client: int = 512,
     max_cpu_seconds: float = 60.0,
     max_memory_mib: int = 4096,
     request_seconds: float = 600.0,
     grace_seconds: float = 30.0,
     renew_after: int = 2000,
+    packages: str = STANDARD,
     require: tuple[str, ...] = (),
     self_test: bool = True,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
@@ -57,6 +64,9 @@ def serve(
         Tokens that clients may show, one a line.
     no_auth
         Let anybody in who reaches the port, on an address that others may reach too.
+    nice
+        How far programs stand back from other work of this machine, 0 to 19: beside one busy process, one program gets
+        half of a core at 0, a tenth at 10, a seventieth at 19; never less than this command's own niceness.
     stop
         When to leave out a program's remaining tests: after its first failure, after a test that hit a limit,
         or never.
@@ -70,6 +80,10 @@ def serve(
         Tests of one problem.
     max_body_mib
         Size of one request.
+    max_connections
+        Connections that are open at a time; fewer where the limit on open files leaves less room.
+    max_connections_per_client
+        Of them, from one address; raise it where all clients come through one proxy.
     max_cpu_seconds
         Longest time limit of a test.
     max_memory_mib
@@ -80,6 +94,8 @@ def serve(
         How long to finish what was taken, once asked to end.
     renew_after
         Programs after which a worker starts a fresh sandbox; 0: never.
+    packages
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
     require
         Languages that must be there, else the service does not start.
     self_test
@@ -87,6 +103,7 @@ def serve(
     unsafe
         Unsafe: serve even where the sandbox cannot be closed. Only for programs you trust.
     """
+    require_linux()
     try:
         from microcoder.serving.app import JudgeServer
         from microcoder.serving.service import Service
@@ -109,6 +126,8 @@ def serve(
             "max_batch": str(max_batch),
             "max_tests": str(max_tests),
             "max_body_mib": str(max_body_mib),
+            "max_connections": str(max_connections),
+            "max_connections_per_client": str(max_connections_per_client),
             "max_cpu_seconds": str(max_cpu_seconds),
             "max_memory_mib": str(max_memory_mib),
             "request_seconds": str(request_seconds),
@@ -122,6 +141,8 @@ def serve(
         max_waiting=max_queued,
         cache_size=_CACHE_SIZE,
         renew_after=renew_after,
+        nice=nice,
+        packages=packages,
         unsafe=unsafe,
     ) as judge:
         if self_test:
@@ -171,10 +192,13 @@ def _announce(judge: Judge, host: str, port: int, *, num_tokens: int) -> None:
     languages = [name for name, language in LANGUAGES.items() if not language.find_problem()]
     print(
         f"microcoder: serving on http://{host}:{port}, {judge.workers} workers, isolation {judge.isolation.level}, "
-        f"CPU limits x {judge.time_scale:g}, languages {', '.join(languages)}, "
+        f"CPU limits x {judge.time_scale:g}, languages {', '.join(languages)}, {judge.environment.identity}, "
         + (f"{num_tokens} tokens" if num_tokens else "no token needed"),
         file=sys.stderr,
         flush=True,
     )
-    for layer, reason in judge.isolation.missing.items():
-        print(f"microcoder: not enforced: {layer} ({reason})", file=sys.stderr, flush=True)
+    if judge.isolation.missing:
+        text = f"not enforced: {judge.isolation.describe_missing()}"
+        if judge.isolation.level == "degraded":
+            text += f": {DEGRADED_MEANS}"
+        print(f"microcoder: {text}", file=sys.stderr, flush=True)

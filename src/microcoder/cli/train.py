@@ -36,7 +36,8 @@ def train(
     config
         Recipe (TOML). Give it again to lay another over the first.
     run_dir
-        Where the run is written; by default runs/<folder of the recipe>-<name of the recipe>.
+        Where the run is written; by default runs/FOLDER of a recipe FOLDER/config.toml, runs/FOLDER-NAME of
+        FOLDER/NAME.toml.
     dry_run
         Print the resolved config and what the run will take, and stop.
     ray_address

@@ -7,11 +7,11 @@ Every stage takes a candidate and returns a changed copy or a `Rejection`; nothi
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from microcoder.types import Checker, Problem, Record, TestCase
+from microcoder.types import Call, Checker, Problem, Record, TestCase
 
 Stage = Literal["collect", "process", "filter", "verify"]
 STAGES: tuple[Stage, ...] = ("collect", "process", "filter", "verify")
@@ -86,6 +86,8 @@ class Candidate(Record):
     programming_language: str = "python"
     """What answers are written in."""
     fn_name: str | None = None
+    call: Call | None = None
+    """What arguments and results are, where it is more than plain JSON."""
     starter_code: str | None = None
     tests: tuple[TestCase, ...] = ()
     groups: tuple[str, ...] = ()
@@ -96,7 +98,8 @@ class Candidate(Record):
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
     """What stands in the way: the source's format says `gives_points`, `needs_files` and `only_samples`, the process
-    stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the verify stage `slow_passes`."""
+    stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the verify stage `slow_passes`
+    and `checker_refuses_answer`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """Pass rates for calibration: `model=rate` where published, `model=passed/attempts` where measured."""
@@ -128,7 +131,10 @@ class Candidate(Record):
         Raises:
             pydantic.ValidationError: it is not complete; only candidates that passed every stage are.
         """
-        limits = {"time_limit_seconds": self.time_limit_seconds, "memory_limit_mib": self.memory_limit_mib}
+        limits: dict[str, Any] = {
+            "time_limit_seconds": self.time_limit_seconds,
+            "memory_limit_mib": self.memory_limit_mib,
+        }
         references = [
             s.code for s in self.solutions if s.known == "accepted" and s.language == self.programming_language
         ]
@@ -137,6 +143,7 @@ class Candidate(Record):
             statement=self.statement,
             language=self.programming_language,
             fn_name=self.fn_name,
+            call=self.call,
             starter_code=self.starter_code,
             tests=self.tests,
             checker=self.checker,

@@ -11,7 +11,8 @@ from pydantic import Field, JsonValue, Tag, model_validator
 from microcoder.config import Config, kind_or
 from microcoder.dataset.benchmarks.mbpp import Split
 from microcoder.evaluator import StopRule
-from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB
+from microcoder.evaluator.packages import STANDARD
+from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect
 
 PromptFormat = Literal["published", "instruct", "bare"]
 """`published`: the benchmark's own text; `instruct`, `bare`: as in training (see `prompts.py`)."""
@@ -39,6 +40,9 @@ class LiveCodeBench(Config):
     """CPU seconds a test; LiveCodeBench's checker gives as many of wall time."""
     memory_limit_mib: int = Field(default=2048, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
     """Of a test; LiveCodeBench's checker has no limit."""
+    dialect: Dialect = "plain"
+    """`livecodebench` runs programs under what LiveCodeBench's checker puts before them (star imports, recursion to
+    50,000 calls, integers of 50,000 digits), for figures that compare with its leaderboard."""
     skip_broken: bool = False
     """Leave out problems whose tests cannot be read, and say which; otherwise they are an error."""
 
@@ -170,6 +174,10 @@ class Judging(Config):
     """Sandboxes at work at a time; None: one a core."""
     stop: StopRule = "first_failure"
     """When to leave out an answer's remaining tests."""
+    nice: int = Field(default=0, ge=0, le=19)
+    """How far programs stand back from other work of the machine, 0 to 19."""
+    packages: str = STANDARD
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""
     unsafe_sandbox: bool = False
 
 
@@ -209,6 +217,7 @@ class EvalConfig(Config):
 
 NEUTRAL_KEYS = (
     "judging.workers",
+    "judging.nice",
     "judging.unsafe_sandbox",
     "pass_at",
     "generation.concurrency",

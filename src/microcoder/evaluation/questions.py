@@ -53,6 +53,7 @@ def load_questions(config: EvalConfig, *, tell: Callable[[str], None]) -> list[Q
                 selection=selection,
                 time_limit_seconds=benchmark.time_limit_seconds,
                 memory_limit_mib=benchmark.memory_limit_mib,
+                dialect=benchmark.dialect,
                 on_broken=(lambda why: tell(f"left out: {why}")) if benchmark.skip_broken else None,
             )
         case HumanEval():

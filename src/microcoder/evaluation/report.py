@@ -93,8 +93,10 @@ def render_results(results: Results) -> str:
     each = f"{low}" if low == high else f"{low} to {high}"
     generation = results["generation"]
     source = generation.get("model") or generation.get("path")
+    benchmark = results["benchmark"]
+    dialect = f" (dialect {benchmark['dialect']})" if benchmark.get("dialect") else ""
     lines = [
-        f"{results['benchmark']['kind']}: {results['num_problems']} problems x {each} samples, answers by {source}",
+        f"{benchmark['kind']}{dialect}: {results['num_problems']} problems x {each} samples, answers by {source}",
         f"verdicts: {', '.join(f'{count} {outcome}' for outcome, count in results['outcomes'].items())}",
     ]
     if not results["is_complete"]:

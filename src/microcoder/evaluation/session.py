@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import microcoder
 from microcoder.config import flatten
 from microcoder.dataset.benchmarks import Question
 from microcoder.errors import DataError
@@ -28,9 +27,10 @@ from microcoder.evaluation.observer import Observer
 from microcoder.evaluation.questions import build_messages, digest_questions, load_questions, question_record
 from microcoder.evaluation.report import summarise, write_report
 from microcoder.evaluation.samples import Generator, Request, Sample
-from microcoder.evaluator import Judge
+from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input
+from microcoder.machine import count_processors
 from microcoder.runs import write_json, write_text
 from microcoder.training.manifest import read_git, read_packages
 from microcoder.types import Problem, Verdict
@@ -119,13 +119,14 @@ def _open_folder(
         folder.mend()
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
-    with Judge(workers=1, unsafe=config.judging.unsafe_sandbox) as judge:
-        isolation = judge.isolation.as_record()
+    judging = config.judging
+    with Judge(workers=1, nice=judging.nice, packages=judging.packages, unsafe=judging.unsafe_sandbox) as judge:
+        isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
     manifest = {
         "format": FORMAT,
         "kind": "evaluation",
         "name": folder.root.name,
-        "microcoder_version": version("microcoder"),
+        "microcoder_version": microcoder.__version__,
         "command": list(command),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": config.model_dump(mode="json"),
@@ -136,9 +137,10 @@ def _open_folder(
         "machine": {
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "num_cpus": len(os.sched_getaffinity(0)),
+            "num_cpus": count_processors(),
         },
         "isolation": isolation,
+        "environment": environment,
     }
     write_json(folder.manifest, manifest)
     rows = (json.dumps(question_record(question), ensure_ascii=False) for question in questions)
@@ -227,8 +229,33 @@ def _judge_group(
         observer.advance(verdict.outcome.value)
 
     judging = config.judging
-    with Judge(workers=judging.workers, stop=judging.stop, unsafe=judging.unsafe_sandbox) as judge:
+    with Judge(
+        workers=judging.workers,
+        stop=judging.stop,
+        nice=judging.nice,
+        packages=judging.packages,
+        unsafe=judging.unsafe_sandbox,
+    ) as judge:
+        _check_environment(folder, judge.environment)
         judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
+
+
+def _check_environment(folder: EvaluationFolder, environment: JudgingEnvironment) -> None:
+    """Refuse to mix verdicts of two environments in one folder.
+
+    Raises:
+        DataError: programs run on another Python or with other packages than when the folder began.
+    """
+    began, now = folder.read_manifest()["environment"], environment.as_record()
+    for what, old, new in (
+        ("Python", began["python"], now["python"]),
+        ("packages", began["packages"]["pins"], now["packages"]["pins"]),
+    ):
+        if old != new:
+            raise DataError(
+                f"{folder.root} began with programs on {what} {json.dumps(old)}, now it is {json.dumps(new)}; "
+                "put back what it began with, or use another --run-dir"
+            )
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:

@@ -7,7 +7,9 @@
 <Outcome.ACCEPTED: 'accepted'>
 """
 
+from microcoder.evaluator.answers import judge_answers
 from microcoder.evaluator.compare import Comparison, compare_output, compare_value
+from microcoder.evaluator.environment import JudgingEnvironment
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.judge import Judge, judge
@@ -22,11 +24,13 @@ __all__ = [
     "Invocation",
     "Isolation",
     "Judge",
+    "JudgingEnvironment",
     "StopRule",
     "Submission",
     "check_problem",
     "compare_output",
     "compare_value",
     "judge",
+    "judge_answers",
     "read_submissions",
 ]

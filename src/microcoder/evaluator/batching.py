@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-import typing
 from functools import cache, lru_cache
 from types import ModuleType
 
@@ -26,10 +25,11 @@ from microcoder.evaluator.sandbox.functions import prelude_names
 _MOST_SOURCE_CHARACTERS = 1 << 16
 """Programs of contests are shorter; reading a longer one costs more than a batch saves."""
 
-_SYS = frozenset(
-    "stdin stdout stderr exit maxsize setrecursionlimit getrecursionlimit set_int_max_str_digits float_info "
-    "int_info byteorder version version_info getsizeof intern argv".split()
-)
+_SYS_TEXT = """
+stdin stdout stderr exit maxsize setrecursionlimit getrecursionlimit set_int_max_str_digits float_info int_info
+byteorder version version_info getsizeof intern argv
+"""
+_SYS = frozenset(_SYS_TEXT.split())
 _SYS_REPLACED = frozenset(("stdin", "stdout", "stderr"))
 """What a program may assign: each test starts with new ones."""
 _OS = frozenset(("read", "fstat", "write", "linesep"))
@@ -37,22 +37,27 @@ _IO = frozenset(("StringIO", "BytesIO"))
 _STREAM_ARGUMENTS = {"read": (0,), "fstat": (0,), "write": (1, 2)}
 """The descriptors that a program may name."""
 
-_FORBIDDEN = frozenset(
-    "getattr setattr delattr globals locals vars exec eval compile open breakpoint help attrgetter methodcaller "
-    "get_type_hints make_dataclass ForwardRef register singledispatch builtins gc inspect importlib ctypes threading "
-    "atexit signal weakref warnings modules gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame tb_frame tb_next "
-    "f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps".split()
-)
+_FORBIDDEN_TEXT = """
+getattr setattr delattr globals locals vars exec eval compile open breakpoint help attrgetter methodcaller
+get_type_hints make_dataclass ForwardRef register singledispatch builtins gc inspect importlib ctypes threading
+atexit signal weakref warnings modules gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame tb_frame tb_next
+f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps
+"""
+_FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
 """Names of anything, whoever they belong to."""
 _NAMES_WITH_UNDERSCORES = frozenset(("__name__", "_"))
-_CALLED_ON_SUPER = frozenset("__init__ __new__ __str__ __repr__ __eq__ __hash__ __lt__ __len__ __getitem__".split())
-_METHODS = frozenset(
-    "__init__ __new__ __str__ __repr__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __len__ __iter__ __next__ "
-    "__getitem__ __setitem__ __delitem__ __contains__ __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ "
-    "__rmul__ __imul__ __truediv__ __floordiv__ __mod__ __pow__ __neg__ __pos__ __abs__ __bool__ __int__ __float__ "
-    "__call__ __and__ __or__ __xor__ __lshift__ __rshift__ __matmul__ __index__ __missing__ __reversed__ __slots__ "
-    "__post_init__ __rtruediv__ __rfloordiv__ __rmod__ __rpow__ __divmod__ __invert__ __enter__ __exit__ __name__".split()
-)
+_CALLED_ON_SUPER_TEXT = """
+__init__ __new__ __str__ __repr__ __eq__ __hash__ __lt__ __len__ __getitem__
+"""
+_CALLED_ON_SUPER = frozenset(_CALLED_ON_SUPER_TEXT.split())
+_METHODS_TEXT = """
+__init__ __new__ __str__ __repr__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __len__ __iter__ __next__
+__getitem__ __setitem__ __delitem__ __contains__ __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__
+__rmul__ __imul__ __truediv__ __floordiv__ __mod__ __pow__ __neg__ __pos__ __abs__ __bool__ __int__ __float__
+__call__ __and__ __or__ __xor__ __lshift__ __rshift__ __matmul__ __index__ __missing__ __reversed__ __slots__
+__post_init__ __rtruediv__ __rfloordiv__ __rmod__ __rpow__ __divmod__ __invert__ __enter__ __exit__ __name__
+"""
+_METHODS = frozenset(_METHODS_TEXT.split())
 """What a class may define."""
 _ACTS_WHEN_THROWN_AWAY = re.compile(r"__del__|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
 """Left over from one test, these could act in the next."""
@@ -228,11 +233,12 @@ def _check_member(module: str, name: str) -> None:
     if module in ("sys", "os"):
         if name not in (_SYS if module == "sys" else _OS):
             raise _Obstacle(f"it names {module}.{name}")
-    elif module == "io" and name not in _IO:
-        raise _Obstacle(f"it names {module}.{name}")
-    elif name.startswith("_") or (name in _FORBIDDEN and (module, name) != ("re", "compile")):
-        raise _Obstacle(f"it names {module}.{name}")
-    elif module != "__future__" and not _is_plain_member(module, name):
+    elif (
+        (module == "io" and name not in _IO)
+        or name.startswith("_")
+        or (name in _FORBIDDEN and (module, name) != ("re", "compile"))
+        or (module != "__future__" and not _is_plain_member(module, name))
+    ):
         raise _Obstacle(f"it names {module}.{name}")
 
 
@@ -261,7 +267,7 @@ def _is_super(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
-Function = typing.Union[ast.FunctionDef, ast.Lambda]  # noqa: UP007
+Function = ast.FunctionDef | ast.Lambda
 
 
 def _names_of_function(node: Function) -> frozenset[str]:

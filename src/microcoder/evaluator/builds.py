@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.languages import Language
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
-from microcoder.evaluator.supervisor import Limits, Sandbox, Task
+from microcoder.evaluator.supervisor import Limits, Sandbox, SandboxDied, Task
 
 _WALL_FACTOR = 3.0
 _MAX_BINARY_BYTES = 128 << 20
@@ -32,17 +32,17 @@ class Build:
 
 
 class BuildCache:
-    """Builds by language and source, shared by all workers of a judge; the longest unused go first."""
+    """Builds by language, version and source, shared by all workers of a judge; the longest unused go first."""
 
     def __init__(self, max_bytes: int = _MAX_KEPT_BYTES) -> None:
-        self._builds: OrderedDict[tuple[str, str], Build] = OrderedDict()
+        self._builds: OrderedDict[tuple[str, str, str], Build] = OrderedDict()
         self._lock = threading.Lock()
         self._bytes = 0
         self._max_bytes = max_bytes
 
     def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
         """Return a build, making it where it is not there yet."""
-        key = (language.name, code)
+        key = (language.name, language.version, code)
         with self._lock:
             if key in self._builds:
                 self._builds.move_to_end(key)
@@ -73,7 +73,7 @@ def build_program(sandbox: Sandbox, language: Language, code: str) -> Build:
     """Build a program.
 
     Raises:
-        SandboxDied: the sandbox broke.
+        SandboxDied: the sandbox broke, or the compiler stood still for most of its time: no source asks that of it.
         EvaluatorFault: there is no compiler.
     """
     command = language.build_command(require_compiler(language))
@@ -85,8 +85,12 @@ def build_program(sandbox: Sandbox, language: Language, code: str) -> Build:
     )
     files = {language.source_file: code.encode("utf-8", "surrogatepass")}
     run = sandbox.run(Task(sandbox.nothing, -1, _NO_SOURCE, command=command, files=files), limits)
-    if run.result.expired in (CPU_EXPIRED, WALL_EXPIRED):
-        return Build(b"", f"the compiler took more than {language.build_seconds:g} s")
+    if run.result.expired == WALL_EXPIRED:
+        raise SandboxDied(
+            f"the compiler stood still: {run.cpu_seconds:.1f} s of CPU in {run.result.wall_us / 1e6:.0f} s"
+        )
+    if run.result.expired == CPU_EXPIRED:
+        return Build(b"", f"the compiler took more than {language.build_seconds:g} s of CPU time")
     if run.result.exit_code or run.result.signal or not run.wire:
         return Build(b"", _first_error(run.stderr) or f"the compiler ended with exit code {run.result.exit_code}")
     return Build(run.wire)

@@ -1,18 +1,25 @@
 """Checker programs: for problems with many right answers. They run in the sandbox, as any program does.
 
-| protocol  | called with                       | stdin      | right | wrong | anything else                  |
-|-----------|-----------------------------------|------------|-------|-------|--------------------------------|
-| `testlib` | input output answer               | empty      | 0     | 1, 2  | the checker failed: unscored   |
-| `kattis`  | input answer feedback/ arguments  | the output | 42    | 43    | the checker failed: unscored   |
+| protocol  | called with                       | stdin      | right | wrong | anything else     |
+|-----------|-----------------------------------|------------|-------|-------|-------------------|
+| `testlib` | input output answer               | empty      | 0     | 1, 2  | the checker broke |
+| `kattis`  | input answer feedback/ arguments  | the output | 42    | 43    | the checker broke |
+
+A checker that broke is asked about the problem's own answer in place of the output. Where it decides about that one, it
+works, and the output that broke it is wrong; where it breaks there, too, nothing is known about the program.
 """
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from microcoder.evaluator import verdicts
 from microcoder.evaluator.compare import Comparison
+from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, FINISHED, WALL_EXPIRED
 from microcoder.evaluator.supervisor import LoadedBinary, LoadedProgram, Run, Task
-from microcoder.types import Checker
+from microcoder.types import CHECKER_CRASHED, Checker
 
 METHOD = "program"
 CPU_SECONDS, MEMORY_MIB = 30.0, 1024
@@ -20,43 +27,134 @@ CPU_SECONDS, MEMORY_MIB = 30.0, 1024
 
 _INPUT, _OUTPUT, _ANSWER, _FEEDBACK = "input", "output", "answer", "feedback/"
 _UNCAUGHT = "Traceback (most recent call last)"
-"""Python ends with 1 after an exception, which must not read as "wrong"."""
+_UNCAUGHT_CODE = 1
+"""Python ends with it after an exception, which must not read as "wrong"."""
 _RIGHT = {"testlib": (0,), "kattis": (42,)}
 _WRONG = {"testlib": (1, 2), "kattis": (43,)}
+ANY_NUMBER = 0
+"""Digits of an integer: an output of 10^5 digits is data to a checker, whatever Python thinks of it."""
 
 
 class CheckerFailed(Exception):
     """The checker gave no verdict; nothing is known about the program. The message is what it did."""
 
 
+class CheckerStarved(CheckerFailed):
+    """It waited beyond its backstop on the clock without spending its CPU time: no output does that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a checker's run ended."""
+
+    exit_code: int | None
+    signal: int
+    is_late: bool
+    """It spent its CPU time."""
+    is_starved: bool
+    """It was stopped by the clock."""
+    said: str
+    """The end of its stderr, else the beginning of its stdout."""
+    has_traceback: bool = False
+
+
+class AnswerMemory:
+    """Of one problem: on which tests its checker decided about the problem's own answer. Kept, as it decides anew
+    whenever an output breaks it; safe for several threads, of which two may ask the same at worst."""
+
+    def __init__(self) -> None:
+        self._works: dict[int, bool] = {}
+
+    def works(self, test: object, ask: Callable[[], Comparison]) -> bool:
+        """Return whether the checker decides about the answer of a test, which lives as long as this memory."""
+        known = self._works.get(id(test))
+        if known is None:
+            try:
+                ask()
+                known = True
+            except CheckerStarved:
+                return False
+            except CheckerFailed:
+                known = False
+            self._works[id(test)] = known
+        return known
+
+
 def checker_task(
     checker: Checker, program: LoadedProgram | LoadedBinary, test_input: bytes, output: bytes, answer: bytes
 ) -> Task:
     """Return the run that decides about an output."""
+    stdin, arguments, files = checker_call(checker, test_input, output, answer)
+    return replace(program.task(stdin, arguments=arguments, files=files), int_digits=ANY_NUMBER)
+
+
+def checker_call(
+    checker: Checker, test_input: bytes, output: bytes, answer: bytes
+) -> tuple[bytes, tuple[str, ...], dict[str, bytes | None]]:
+    """Return stdin, arguments and files that a checker is run with."""
     if checker.protocol == "testlib":
-        files = {_INPUT: test_input, _OUTPUT: output, _ANSWER: answer}
-        return program.task(b"", arguments=(_INPUT, _OUTPUT, _ANSWER, *checker.arguments), files=files)
-    folders = {_INPUT: test_input, _ANSWER: answer, _FEEDBACK: None}
-    return program.task(output, arguments=(_INPUT, _ANSWER, _FEEDBACK, *checker.arguments), files=folders)
+        return (
+            b"",
+            (_INPUT, _OUTPUT, _ANSWER, *checker.arguments),
+            {_INPUT: test_input, _OUTPUT: output, _ANSWER: answer},
+        )
+    return (
+        output,
+        (_INPUT, _ANSWER, _FEEDBACK, *checker.arguments),
+        {_INPUT: test_input, _ANSWER: answer, _FEEDBACK: None},
+    )
 
 
-def read_verdict(checker: Checker, run: Run) -> Comparison:
+def was_starved(run: Run) -> bool:
+    """Whether our machine may have ended a checker: no limit of its own did."""
+    is_killed = run.result.signal == signal.SIGKILL and run.result.expired == FINISHED
+    return is_killed or run.result.expired == WALL_EXPIRED
+
+
+def has_traceback(stderr: str) -> bool:
+    """Whether Python may have reported an uncaught exception."""
+    return _UNCAUGHT in stderr
+
+
+def ending_of(run: Run) -> Ending:
+    """Return how a run in a sandbox ended."""
+    said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
+    result = run.result
+    return Ending(
+        result.exit_code,
+        result.signal,
+        result.expired == CPU_EXPIRED,
+        result.expired == WALL_EXPIRED,
+        said,
+        has_traceback(run.stderr),
+    )
+
+
+def read_verdict(checker: Checker, ending: Ending) -> Comparison:
     """Return what a checker decided.
 
     Raises:
+        CheckerStarved: the clock ended it.
         CheckerFailed: it crashed, ran out of time, or ended with a code that means nothing.
     """
-    said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
-    result = run.result
-    if not result.expired and not result.signal and _UNCAUGHT not in run.stderr:
-        if result.exit_code in _RIGHT[checker.protocol]:
+    if ending.is_starved:
+        raise CheckerStarved(f"failed (it waited too long on the clock): {ending.said[-150:]}")
+    is_uncaught = ending.has_traceback and ending.exit_code == _UNCAUGHT_CODE
+    if not ending.is_late and not ending.signal and not is_uncaught:
+        if ending.exit_code in _RIGHT[checker.protocol]:
             return Comparison(True, METHOD, "")
-        if result.exit_code in _WRONG[checker.protocol]:
-            return Comparison(False, "", f"the checker refused it: {said}" if said else "the checker refused it")
-    if result.expired:
+        if ending.exit_code in _WRONG[checker.protocol]:
+            said = f": {ending.said}" if ending.said else ""
+            return Comparison(False, "", f"the checker refused it{said}")
+    if ending.is_late:
         why = "it took too long"
-    elif result.signal:
-        why = f"killed by {signal.Signals(result.signal).name}"
+    elif ending.signal:
+        why = f"killed by {verdicts.signal_name(ending.signal)}"
     else:
-        why = f"exit code {result.exit_code}"
-    raise CheckerFailed(f"failed ({why}): {said[-150:]}")
+        why = f"exit code {ending.exit_code}"
+    raise CheckerFailed(f"failed ({why}): {ending.said[-150:]}")
+
+
+def broken_by(failed: CheckerFailed) -> Comparison:
+    """Return what is decided about an output that broke a checker which works on the problem's own answer."""
+    return Comparison(False, CHECKER_CRASHED, f"the checker crashed on this output: it {failed}")

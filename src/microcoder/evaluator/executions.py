@@ -34,6 +34,8 @@ class Invocation:
     wall_seconds: float | None = None
     """At most this long on the clock, stretched likewise; by default three times the CPU time and a second."""
     memory_limit_mib: int = 512
+    int_digits: int | None = None
+    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
     def check(self) -> None:
         """Refuse what cannot be run.

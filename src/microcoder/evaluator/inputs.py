@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import threading
 from collections import OrderedDict
@@ -51,6 +50,8 @@ class InputShelf:
 
 def make_memory_file(data: bytes) -> int:
     """Return the descriptor of an anonymous file with this content, sealed: nobody can change it any more."""
+    import fcntl  # Not there on Windows, where this module can be imported all the same.
+
     descriptor = os.memfd_create("data", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     rest = memoryview(data)
     while rest:

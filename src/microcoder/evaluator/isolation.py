@@ -12,6 +12,11 @@ from microcoder.evaluator.sandbox import layers
 _FILE_PROTECTION = (layers.MOUNT_NAMESPACE, layers.LANDLOCK)
 _ALWAYS_REQUIRED = (layers.SECCOMP, layers.RESOURCE_LIMITS)
 
+DEGRADED_MEANS = (
+    "everything is judged, and no program reads or changes a file, signals a process or opens a socket that is not its "
+    "own; but it may see names and sizes of files, and what it writes is on disk until its test ends (docs/sandbox.md)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
@@ -35,6 +40,13 @@ class Isolation:
             unmet.append(" or ".join(_FILE_PROTECTION))
         return tuple(unmet)
 
+    def describe_missing(self) -> str:
+        """Return the missing layers, those with the same reason together."""
+        by_reason: dict[str, list[str]] = {}
+        for layer, reason in self.missing.items():
+            by_reason.setdefault(reason, []).append(layer)
+        return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
+
     def require(self, *, unsafe: bool) -> None:
         """Refuse a sandbox that does not hold.
 
@@ -43,10 +55,10 @@ class Isolation:
         """
         unmet = self.unmet_requirements()
         if unmet and not unsafe:
-            reasons = "; ".join(f"{layer}: {reason}" for layer, reason in self.missing.items())
             raise EvaluatorFault(
-                f"the sandbox cannot be closed on this machine: {', '.join(unmet)} missing ({reasons}). "
-                "Use a Linux kernel >= 5.13, or allow user namespaces; only for programs you trust: "
+                f"the sandbox cannot be closed on this machine: {', '.join(unmet)} missing: {self.describe_missing()}. "
+                "Use a Linux kernel >= 5.13 with Landlock, or allow user namespaces and mounts (in a container: the "
+                "options in docs/serving.md; gVisor has neither, use another runtime); only for programs you trust: "
                 "unsafe=True (--unsafe)"
             )
 

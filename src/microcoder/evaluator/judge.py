@@ -6,8 +6,6 @@ calling process, so it may hold torch, threads and a GPU.
 
 from __future__ import annotations
 
-import asyncio
-import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
@@ -19,14 +17,19 @@ from typing import Self, cast
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import executions, verdicts
 from microcoder.evaluator.builds import BuildCache
+from microcoder.evaluator.calibration import Pace
+from microcoder.evaluator.environment import JudgingEnvironment, describe_environment
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
-from microcoder.evaluator.languages import check_language, find_language
+from microcoder.evaluator.languages import check_language, language_of
 from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, VerdictCache
+from microcoder.evaluator.package_folders import PackageShelf
+from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.schedule import Gate, Room
 from microcoder.evaluator.session import STOP_RULES, Abandoned, Session, StopRule
+from microcoder.machine import count_processors, require_linux
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 OnVerdict = Callable[[int, Verdict], None]
@@ -48,9 +51,23 @@ class Statistics:
     retries: int
     """Tests that were run again because the sandbox failed."""
     reruns: int
-    """Tests that were run again alone, because they ended close to their time limit."""
+    """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
     runs: int = 0
     """Programs that were run without being judged."""
+    extended: int = 0
+    """Times that a test at its wall limit was given longer, because it had waited for a processor."""
+    blind: int = 0
+    """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
+    shared: int = 0
+    """Tests that were accepted in a process that they shared."""
+    fallbacks: int = 0
+    """Shared processes that did not get through all their tests; the rest had processes of their own."""
+    rechecked: int = 0
+    """Tests that were accepted in a shared process and, as a sample, run again alone."""
+    differences: int = 0
+    """Of these, the ones that were not accepted alone. There should be none: please report it."""
+    checker_crashes: int = 0
+    """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
 
 
 @dataclass(slots=True)
@@ -91,6 +108,9 @@ class Judge:
         max_waiting: int = 1024,
         cache_size: int = 4096,
         renew_after: int = 0,
+        nice: int = 0,
+        packages: str = STANDARD,
+        batch_tests: bool = True,
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
     ) -> None:
@@ -103,25 +123,35 @@ class Judge:
             max_waiting: programs that `submit` and `judge_async` take before they make their callers wait.
             cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
             renew_after: programs after which a worker starts fresh sandboxes; 0 keeps them as long as they work.
+            nice: how far programs stand back from other work of this machine, 0 to 19: beside one process that wants
+                it as well, one program gets half of a core at 0, a tenth at 10, a seventieth at 19. Never less than
+                the calling process's own.
+            packages: which third-party packages programs may import: `standard`, `atcoder`, `none`, or the path of a
+                file of pins (docs/languages.md). Installed where they are not there yet.
+            batch_tests: let tests of a program share a process where nothing could get from one to the next (see
+                docs/sandbox.md); the verdicts are those of a process a test.
             unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.
 
         Raises:
             ConfigError: an argument is wrong.
-            EvaluatorFault: the sandbox does not start or does not hold.
+            EvaluatorFault: this is not Linux, or the sandbox does not start or does not hold.
         """
+        require_linux()
         if stop not in STOP_RULES:
             raise ConfigError(f"stop = {stop!r}; use one of {', '.join(STOP_RULES)}")
         if workers is not None and workers < 1:
             raise ConfigError(f"workers = {workers}; use 1 or more, or leave it out for one per processor")
         if time_scale is not None and not 0.1 <= time_scale <= 100:
             raise ConfigError(f"time_scale = {time_scale}; use 0.1 to 100, or leave it out to have it measured")
+        if not 0 <= nice <= 19:
+            raise ConfigError(f"nice = {nice}; use 0 to 19")
         if max_waiting < 1 or cache_size < 0 or renew_after < 0:
             raise ConfigError(
                 f"max_waiting = {max_waiting}, cache_size = {cache_size}, renew_after = {renew_after}; "
                 "use at least 1, 0 and 0"
             )
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or count_processors()
         self.stop: StopRule = stop
         self._is_closed = False
         self._jobs: SimpleQueue[_Job | _RunJob | None] = SimpleQueue()
@@ -131,13 +161,24 @@ class Judge:
         self._running: set[_RunJob] = set()
         self._renew_after = renew_after
         self._cache = VerdictCache(cache_size)
-        self._judged = self._from_cache = self._faults = self._runs = 0
+        self._judged = self._from_cache = self._faults = self._runs = self._checker_crashes = 0
         self._given_scale = time_scale
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self._inputs = InputShelf()
-        gate, builds = Gate(), BuildCache()
+        gate, builds, pace = Gate(), BuildCache(), Pace()
+        shelf = PackageShelf(load_profile(packages))
         self._sessions = [
-            Session(layers=layers, unsafe=unsafe, gate=gate, builds=builds, inputs=self._inputs)
+            Session(
+                layers=layers,
+                unsafe=unsafe,
+                gate=gate,
+                builds=builds,
+                inputs=self._inputs,
+                packages=shelf,
+                batch_tests=batch_tests,
+                pace=pace,
+                nice=nice,
+            )
             for _ in range(self.workers)
         ]
         self._threads: list[threading.Thread] = []
@@ -148,6 +189,8 @@ class Judge:
             raise answer
         self.isolation, self.time_scale = answer
         """The layers that hold around every program, and what CPU limits are multiplied by."""
+        self.environment: JudgingEnvironment = describe_environment(shelf)
+        """What programs run on: the Python that problems without a version mean, and the packages."""
         self._shelf = ProblemShelf(time_scale=self.time_scale)
 
     def __enter__(self) -> Self:
@@ -162,7 +205,23 @@ class Judge:
     def statistics(self) -> Statistics:
         """What was done so far."""
         retries, reruns = (sum(getattr(s, name) for s in self._sessions) for name in ("retries", "reruns"))
-        return Statistics(self._judged, self._from_cache, self._faults, retries, reruns, self._runs)
+        extended, blind = (sum(getattr(s.waits, name) for s in self._sessions) for name in ("extended", "blind"))
+        sharing = [session.sharing for session in self._sessions]
+        return Statistics(
+            shared=sum(s.shared for s in sharing),
+            fallbacks=sum(s.fallbacks for s in sharing),
+            rechecked=sum(s.rechecked for s in sharing),
+            differences=sum(s.differences for s in sharing),
+            judged=self._judged,
+            from_cache=self._from_cache,
+            faults=self._faults,
+            retries=retries,
+            reruns=reruns,
+            runs=self._runs,
+            extended=extended,
+            blind=blind,
+            checker_crashes=self._checker_crashes,
+        )
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
@@ -174,7 +233,7 @@ class Judge:
 
         Raises:
             DataError: the sequences differ in length, or a problem's tests cannot be read.
-            EvaluatorFault: there is no compiler for a problem's language, or the judge is closed.
+            EvaluatorFault: there is no compiler or interpreter for a problem's language, or the judge is closed.
         """
         self._check_open()
         if len(programs) != len(problems):
@@ -206,7 +265,7 @@ class Judge:
 
         Raises:
             DataError: the problem's tests cannot be read.
-            EvaluatorFault: there is no compiler for the problem's language, or the judge is closed.
+            EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
         """
         known = self._prepare(program, problem, "the program")
         self._room.enter().result()
@@ -217,8 +276,10 @@ class Judge:
 
         Raises:
             DataError: the problem's tests cannot be read.
-            EvaluatorFault: there is no compiler for the problem's language, or the judge is closed.
+            EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
         """
+        import asyncio  # only callers that have an event loop pay for it
+
         known = self._prepare(program, problem, "the program")
         await self._room.enter_async()
         return await asyncio.wrap_future(self._enter(program, known))
@@ -241,6 +302,8 @@ class Judge:
 
     async def run_async(self, invocation: Invocation) -> Execution:
         """Run one program from a coroutine; raises like `submit_run`."""
+        import asyncio
+
         self._check_open()
         invocation.check()
         await self._room.enter_async()
@@ -271,10 +334,10 @@ class Judge:
 
     def _prepare(self, program: Program, problem: Problem, what: str) -> KnownProblem:
         self._check_open()
-        language = find_language(problem.language)
+        language = language_of(problem)
         check_language(program, problem, what)
-        if language.find_problem():
-            raise EvaluatorFault(language.find_problem())
+        if trouble := language.find_problem():
+            raise EvaluatorFault(trouble)
         return self._shelf.prepare(problem)
 
     def _enter(self, program: Program, problem: KnownProblem) -> Future[Verdict]:
@@ -340,7 +403,8 @@ class Judge:
         session = self._sessions[number]
         if number == 0:
             try:
-                self._first.put((session.open(), self._given_scale or session.measure_time_scale()))
+                isolation, measured = session.open(), session.measure_time_scale()
+                self._first.put((isolation, self._given_scale or measured))
             except Exception as error:
                 self._first.put(error)
         num_done = 0
@@ -396,6 +460,7 @@ class Judge:
         with self._lock:
             self._judged += 1
             self._faults += not verdict.is_scorable
+            self._checker_crashes += verdict.is_checker_crash
             job.problem.note_seconds(sum(test.wall_seconds for test in verdict.tests))
             self._cache.keep(job.key, verdict)
             # Closing the judge may have answered them already.
@@ -419,8 +484,9 @@ def judge(
     *,
     workers: int | None = None,
     stop: StopRule = "first_limit",
+    packages: str = STANDARD,
     unsafe: bool = False,
 ) -> list[Verdict]:
     """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
-    with Judge(workers=workers, stop=stop, unsafe=unsafe) as judging:
+    with Judge(workers=workers, stop=stop, packages=packages, unsafe=unsafe) as judging:
         return judging.judge(programs, problems)

@@ -1,6 +1,7 @@
 """Whether two texts write the same Python or JSON value: a list, tuple, set, dict or string.
 
-The texts are read, never evaluated, in linear time and only to a certain depth: they are hostile.
+The texts are read, never evaluated. They are compared lexeme by lexeme, so that an output of any size is read no
+further than it is right. Only where order is free (sets, dicts) or a comma may be too much is a value built.
 """
 
 from __future__ import annotations
@@ -8,34 +9,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from microcoder.evaluator.lexemes import QUOTES, Braces, Node, Unreadable, is_value, lexemes, read, unquote
+from microcoder.evaluator.matching import match_all
+from microcoder.evaluator.numbers import without_zero_fraction
+from microcoder.evaluator.streams import WHITE_SPACE, Agree, agree_in_step
 
 _MAX_CHARACTERS = 1 << 22
-_MAX_DEPTH = 100
-_CONSTANTS = {"true": "True", "false": "False", "null": "None", "True": "True", "False": "False", "None": "None"}
-_BRACKETS = {"[": "]", "(": ")", "{": "}"}
-_QUOTES = ("'", '"')
-_LEXEME = re.compile(
-    r"""\s*(?:(?P<mark>[\[\](){},:])
-          |(?P<string>"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')
-          |(?P<word>[^\s\[\](){},:"']++))""",
-    re.VERBOSE,
-)
+"""Of a value that has to be built."""
+_MOST_TIMES_ESCAPED = 12
+"""A character may be written as two escapes of six."""
+_ENDS = {"[": "]", "(": ")", "{": "}"}
+_LAST_COMMA = re.compile(rf",[{WHITE_SPACE}]*+[\])}}]")
+_MARKS = frozenset("[](){},:")
+_IN_BRACKETS = re.compile(r"(?:[\[({][^\n]*+(?<=[\])}])(?:\n++|\Z))++")
+_BESIDE_MARKS = re.compile(r"(?<=[\[\](){},:])[ \t]++(?!\n)|(?<![ \t])[ \t]++(?=[\[\](){},:])")
 
 
-@dataclass(slots=True)
-class _Value:
-    """A value as it was read."""
-
-    kind: str
-    """`sequence` (list or tuple), `braces` (set or dict), `string`, `constant` or `word` (numbers, too)."""
-    text: str = ""
-    items: list[_Value] = field(default_factory=list)
-    keys: list[_Value] = field(default_factory=list)
-    """Of a dict: as many as its items."""
-
-
-def same_literal(text: str, expected: str, numbers_agree: Callable[[str, str], bool]) -> bool:
+def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
     """Compare two texts as values; False where the expected one is neither a container nor a quoted string.
 
     Args:
@@ -43,109 +34,108 @@ def same_literal(text: str, expected: str, numbers_agree: Callable[[str, str], b
         expected: what it should have printed.
         numbers_agree: decides about two words that differ.
     """
-    text, expected = text.strip(), expected.strip()
-    is_container = len(expected) > 1 and _BRACKETS.get(expected[0]) == expected[-1]
-    is_string = len(expected) > 1 and expected[0] in _QUOTES and expected[0] == expected[-1]
-    if not (is_container or is_string) or max(len(text), len(expected)) > _MAX_CHARACTERS:
+    text, expected = text.strip(WHITE_SPACE), expected.strip(WHITE_SPACE)
+    if len(expected) < 2 or not text:
         return False
-    wanted = _read(expected)
-    if wanted is None:
+    if expected[0] in QUOTES and expected[-1] == expected[0]:
+        return _same_string(text, expected)
+    if _ENDS.get(expected[0]) != expected[-1] or _ENDS.get(text[0]) != text[-1]:
         return False
-    if wanted.kind == "string" and text == wanted.text:
+    try:
+        if _same_in_step(text, expected, numbers_agree):
+            return True
+        may_differ = "{" in expected or _LAST_COMMA.search(expected) or _LAST_COMMA.search(text)
+        return bool(may_differ) and _same_when_built(text, expected, numbers_agree)
+    except Unreadable:
+        return False
+
+
+def same_compacted(text: str, expected: str) -> bool:
+    """Whether two normal texts of values line by line, without strings, differ in spaces beside brackets and commas.
+
+    It looks at the whole text at once, where `same_literal` takes a while for each of many lines.
+    """
+    if any(quote in text or quote in expected for quote in QUOTES) or not _IN_BRACKETS.fullmatch(expected):
+        return False
+    return _BESIDE_MARKS.sub("", text) == _BESIDE_MARKS.sub("", expected)
+
+
+def _same_string(text: str, expected: str) -> bool:
+    try:
+        wanted = read(expected, 1)
+    except Unreadable:
+        return False
+    content = unquote(wanted) if isinstance(wanted, str) else ""
+    if text == content:
         return True
-    value = _read(text)
-    return value is not None and _same(value, wanted, numbers_agree)
-
-
-def _same(value: _Value, wanted: _Value, numbers_agree: Callable[[str, str], bool]) -> bool:
-    """Compare two values; no deeper than `_MAX_DEPTH`."""
-    if value.kind != wanted.kind:
+    if len(text) > _MOST_TIMES_ESCAPED * len(content) + 2:
         return False
-    if wanted.kind == "word":
-        return value.text == wanted.text or numbers_agree(value.text, wanted.text)
-    if wanted.kind != "sequence" and wanted.kind != "braces":
-        return value.text == wanted.text
-    if len(value.keys) != len(wanted.keys):
+    try:
+        value = read(text, 1)
+    except Unreadable:
+        return False
+    return isinstance(value, str) and value[0] in QUOTES and unquote(value) == content
+
+
+def _same_in_step(text: str, expected: str, numbers_agree: Agree) -> bool:
+    def agree(lexeme: str, wanted: str) -> bool:
+        return _leaves_agree(lexeme, wanted, numbers_agree)
+
+    if not agree_in_step(lexemes(text), lexemes(expected), agree) or not is_value(expected):
+        return False
+    # Tuples were read as lists: what opens as a tuple must end as one.
+    return "(" not in text or is_value(text)
+
+
+def _same_when_built(text: str, expected: str, numbers_agree: Agree) -> bool:
+    if max(len(text), len(expected)) > _MAX_CHARACTERS:
+        return False
+    # A comma before each closing bracket is all that a right output may have more.
+    return _same(read(text, 2 * len(expected)), read(expected, len(expected)), numbers_agree)
+
+
+def _leaves_agree(lexeme: str, wanted: str, numbers_agree: Agree) -> bool:
+    if lexeme == wanted:
+        return True
+    if lexeme in _MARKS or wanted in _MARKS:
+        return False
+    if lexeme[0] in QUOTES or wanted[0] in QUOTES:
+        return lexeme[0] in QUOTES and wanted[0] in QUOTES and unquote(lexeme) == unquote(wanted)
+    return numbers_agree(lexeme, wanted)
+
+
+def _same(value: Node, wanted: Node, numbers_agree: Agree) -> bool:
+    """Compare two values; no deeper than `lexemes.MAX_DEPTH`."""
+    if isinstance(value, str) or isinstance(wanted, str):
+        return isinstance(value, str) and isinstance(wanted, str) and _leaves_agree(value, wanted, numbers_agree)
+    if isinstance(value, list) and isinstance(wanted, list):
+        return len(value) == len(wanted) and all(
+            _same(mine, theirs, numbers_agree) for mine, theirs in zip(value, wanted, strict=True)
+        )
+    if not (isinstance(value, Braces) and isinstance(wanted, Braces)) or len(value.keys) != len(wanted.keys):
         return False
     if wanted.keys:
         mine = dict(zip(map(_canonical, value.keys), value.items, strict=True))
         theirs = dict(zip(map(_canonical, wanted.keys), wanted.items, strict=True))
         return mine.keys() == theirs.keys() and all(_same(mine[key], theirs[key], numbers_agree) for key in theirs)
-    if wanted.kind == "braces":
-        return set(map(_canonical, value.items)) == set(map(_canonical, wanted.items))
-    return len(value.items) == len(wanted.items) and all(
-        _same(mine, theirs, numbers_agree) for mine, theirs in zip(value.items, wanted.items, strict=True)
-    )
+    return _same_set(value.items, wanted.items, lambda one, other: _same(one, other, numbers_agree))
 
 
-def _canonical(value: _Value) -> str:
+def _same_set(items: list[Node], wanted: list[Node], agree: Callable[[Node, Node], bool]) -> bool:
+    mine = {_canonical(item): item for item in items}
+    theirs = {_canonical(item): item for item in wanted}
+    rest = [mine[key] for key in mine.keys() - theirs.keys()]
+    missing = [theirs[key] for key in theirs.keys() - mine.keys()]
+    return len(rest) == len(missing) and match_all(rest, missing, agree) is None
+
+
+def _canonical(value: Node) -> str:
     """Return a text that equal values share; for what may come in any order."""
-    if value.kind == "word":
-        return re.sub(r"(?<=[0-9])\.0*$", "", value.text)
+    if isinstance(value, str):
+        return json.dumps(unquote(value)) if value[0] in QUOTES else without_zero_fraction(value)
+    if isinstance(value, list):
+        return "[" + ",".join(map(_canonical, value)) + "]"
     if value.keys:
         pairs = zip(map(_canonical, value.keys), map(_canonical, value.items), strict=True)
         return "{" + ",".join(sorted(f"{key}:{item}" for key, item in pairs)) + "}"
-    if value.kind == "braces":
-        return "{" + ",".join(sorted(set(map(_canonical, value.items)))) + "}"
-    if value.kind == "sequence":
-        return "[" + ",".join(map(_canonical, value.items)) + "]"
-    return json.dumps(value.text) if value.kind == "string" else value.text
-
-
-def _read(text: str) -> _Value | None:
-    """Return the one value that a text writes, or None where it writes none or more."""
-    root = _Value("sequence")
-    open_values, closers = [root], [""]
-    may_start, position = True, 0
-    while position < len(text):
-        found = _LEXEME.match(text, position)
-        if found is None:
-            return None
-        position = found.end()
-        kind, lexeme = found.lastgroup or "", found[found.lastgroup or 0]
-        current = open_values[-1]
-        if kind != "mark" or lexeme in _BRACKETS:
-            if not may_start or len(open_values) > _MAX_DEPTH:
-                return None
-            value = _leaf(kind, lexeme) if kind != "mark" else _Value("braces" if lexeme == "{" else "sequence")
-            current.items.append(value)
-            may_start = kind == "mark"
-            if kind == "mark":
-                open_values.append(value)
-                closers.append(_BRACKETS[lexeme])
-        elif lexeme == ",":
-            if may_start or len(open_values) == 1 or (current.keys and len(current.keys) != len(current.items)):
-                return None
-            may_start = True
-        elif lexeme == ":":
-            # What was read as an item was a key; in a dict, every item has one.
-            if may_start or current.kind != "braces" or len(current.keys) != len(current.items) - 1:
-                return None
-            current.keys.append(current.items.pop())
-            may_start = True
-        else:
-            if lexeme != closers[-1] or (current.keys and len(current.keys) != len(current.items)):
-                return None
-            open_values.pop()
-            closers.pop()
-            may_start = False
-    return root.items[0] if len(open_values) == 1 and len(root.items) == 1 else None
-
-
-def _leaf(kind: str, lexeme: str) -> _Value:
-    if kind == "string":
-        return _Value("string", _unquote(lexeme))
-    return _Value("constant", _CONSTANTS[lexeme]) if lexeme in _CONSTANTS else _Value("word", lexeme)
-
-
-def _unquote(quoted: str) -> str:
-    """Return the content of a string literal; where its escapes are not JSON's, the escaped text."""
-    body = quoted[1:-1]
-    if "\\" not in body:
-        return body
-    if quoted[0] == "'":
-        body = body.replace("\\'", "'").replace('"', '\\"')
-    try:
-        return json.loads(f'"{body}"')
-    except ValueError:
-        return body
+    return "{" + ",".join(sorted(set(map(_canonical, value.items)))) + "}"

@@ -7,8 +7,9 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from microcoder.evaluator.languages import find_language
+from microcoder.evaluator.languages import language_of
 from microcoder.evaluator.preparation import PreparedProblem
+from microcoder.signatures import find_call
 from microcoder.types import Problem, Program, Verdict
 
 _MAX_PROBLEMS = 4096
@@ -59,9 +60,17 @@ class ProblemShelf:
         Raises:
             DataError: its tests or its checker cannot be used.
         """
-        language = find_language(problem.language)
+        language = language_of(problem)
         limits = (problem.time_limit_seconds, problem.memory_limit_mib)
-        content = (problem.tests, problem.fn_name, language.name, limits, problem.checker)
+        content = (
+            problem.tests,
+            problem.fn_name,
+            find_call(problem),
+            (language.name, language.version),
+            problem.dialect,
+            limits,
+            problem.checker,
+        )
         with self._lock:
             known = self._known.get(content)
             if known is not None:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microcoder.errors import DataError
-from microcoder.evaluator import values, verdicts
-from microcoder.evaluator.languages import find_language
+from microcoder.evaluator import calls, values, verdicts
+from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, AnswerMemory
+from microcoder.evaluator.languages import find_language, language_of
 from microcoder.evaluator.supervisor import Limits, Run
+from microcoder.signatures import find_call
 from microcoder.types import Outcome, Problem, TestResult
 
 OUTPUT_MIB = 16
@@ -58,10 +60,17 @@ class PreparedProblem:
         """
         check_problem(problem)
         self.problem = problem
+        self._call = find_call(problem)
+        call = self._call
+        self.call_message = None if call is None else call.model_dump(mode="json", exclude_defaults=True)
+        """How the function is called, as the sandbox is told; None where all is plain JSON."""
         self.tests = [self._prepare(number) for number in range(1, len(problem.tests) + 1)]
         longest = max(test.expected_bytes for test in self.tests)
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
         self.limits = limits_for(problem.time_limit_seconds * time_scale, problem.memory_limit_mib, output_mib)
+        self.checker_limits = limits_for(CPU_SECONDS * time_scale, MEMORY_MIB, OUTPUT_MIB)
+        self.answers = AnswerMemory()
+        """Whether a checker program decides about this problem's own answers."""
 
     def _prepare(self, number: int) -> PreparedTest:
         test = self.problem.tests[number - 1]
@@ -69,8 +78,9 @@ class PreparedProblem:
         expected_bytes = len(test.output.encode("utf-8", "surrogatepass"))
         if self.problem.fn_name is None:
             return PreparedTest(stdin, test.output, expected_bytes)
-        values.read_arguments(test.input, problem_id=self.problem.id, test=number)
-        expected = values.read_expected(test.output, problem_id=self.problem.id, test=number)
+        # check_problem has read the value; a checker program gets its text.
+        is_compared = self.problem.checker.type != "program"
+        expected = calls.read_test(self.problem, number, self._call) if is_compared else test.output
         return PreparedTest(stdin, expected, expected_bytes)
 
     def is_close(self, run: Run) -> bool:
@@ -91,6 +101,13 @@ class PreparedProblem:
         checker = self.problem.checker
         return verdicts.judge_value(run, test.expected, checker, expected_bytes=test.expected_bytes)
 
+    def output_of(self, run: Run, test: PreparedTest) -> bytes | TestResult:
+        """Return what a checker program reads: stdout, or the returned value as JSON; or why there is none."""
+        if self.problem.fn_name is None:
+            return run.stdout
+        value = verdicts.read_value(run, expected_bytes=test.expected_bytes)
+        return value if isinstance(value, TestResult) else values.write_json(value).encode()
+
     def _out_of_memory(self) -> str:
         return find_language(self.problem.language).out_of_memory
 
@@ -101,7 +118,7 @@ def check_problem(problem: Problem) -> None:
     Raises:
         DataError: an unknown language, a call that is not JSON, or a checker that does not fit; which and why.
     """
-    language = find_language(problem.language)
+    language = language_of(problem)
     checker = problem.checker
     if checker.type == "program":
         find_language(checker.language)
@@ -110,13 +127,16 @@ def check_problem(problem: Problem) -> None:
         raise DataError(
             f"problem {problem.id[:100]}: fn_name has {len(problem.fn_name)} characters; use at most {_MAX_NAME_LENGTH}"
         )
-    values.check_calls(problem)
+    if problem.fn_name is not None:
+        calls.check_call(problem)
+        for number in range(1, len(problem.tests) + 1):
+            calls.read_test(problem, number, find_call(problem))
     if problem.fn_name is not None and language.is_built:
         raise DataError(f"problem {problem.id} calls a function in {language.name}; only Python programs can be called")
-    if problem.fn_name is not None and checker.type == "program":
+    if problem.dialect != "plain" and language.is_built:
         raise DataError(
-            f"problem {problem.id} calls a function and has a checker program; such a checker reads stdout: "
-            'use {"type": "unordered"} or {"type": "float"}, or a problem that prints'
+            f'problem {problem.id} is in {language.name}, dialect "{problem.dialect}" is a way to run Python programs; '
+            'leave it out, or use "plain"'
         )
 
 

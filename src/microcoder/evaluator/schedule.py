@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import threading
 from collections import deque
@@ -82,6 +81,8 @@ class Room:
 
     async def enter_async(self) -> None:
         """Wait for a place without blocking the event loop."""
+        import asyncio  # only callers that have an event loop pay for it
+
         future = self.enter()
         try:
             await asyncio.wrap_future(future)

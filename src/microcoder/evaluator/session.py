@@ -1,30 +1,32 @@
-"""Judging one program at a time: a worker's sandboxes, the stop rules, the one retry after a fault."""
+"""Judging one program at a time: its tests in order, the stop rules, its checker."""
 
 from __future__ import annotations
 
 import contextlib
-import re
-import signal
-import time
-from collections.abc import Callable, Collection
-from dataclasses import replace
-from typing import Literal, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from microcoder.errors import EvaluatorFault
-from microcoder.evaluator import calibration, executions, verdicts
+from microcoder.evaluator import checkers, executions, idleness, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
-from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, CheckerFailed, checker_task, read_verdict
+from microcoder.evaluator.calibration import Pace
+from microcoder.evaluator.checkers import CheckerFailed, CheckerStarved
+from microcoder.evaluator.compare import Comparison
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
-from microcoder.evaluator.interpreter import current_interpreter
 from microcoder.evaluator.isolation import Isolation
-from microcoder.evaluator.languages import Language, find_language
-from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, PreparedTest, limits_for
+from microcoder.evaluator.languages import Language, find_language, language_of
+from microcoder.evaluator.named_streams import names_input, names_output
+from microcoder.evaluator.package_folders import PackageShelf
+from microcoder.evaluator.preparation import PreparedProblem, PreparedTest
 from microcoder.evaluator.sandbox.layers import LAYERS
-from microcoder.evaluator.sandbox.protocol import STDIN_FILE
+from microcoder.evaluator.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
+from microcoder.evaluator.sandboxes import Kind, Sandboxes
 from microcoder.evaluator.schedule import Gate
-from microcoder.evaluator.sharing import MIN_TESTS, can_share, choose_tests, judge_together
-from microcoder.evaluator.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied, Task
+from microcoder.evaluator.sharing import Sharing, judge_together
+from microcoder.evaluator.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, Task
+from microcoder.evaluator.timing import TimedRuns, was_killed
 from microcoder.types import Checker, Outcome, Program, TestResult, Verdict
 
 StopRule = Literal["first_failure", "first_limit", "never"]
@@ -43,31 +45,44 @@ _LIMITS = (
     Outcome.PROCESS_LIMIT,
     Outcome.SANDBOX_FAULT,
 )
-_IMPORTS_NUMPY = re.compile(r"\bnumpy\b")
-_NAMES_STDIN = "/dev/stdin"
-_GRACE = 1.1
-"""A test is stopped this far beyond its CPU limit; one that ends in between is run again alone."""
-_MAX_FAILED_STARTS = 3
-_REST_SECONDS = 10.0
-"""After so many failed starts no other is tried for a while: programs are told at once."""
-_CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
-
-_LARGE, _BUILDS = "+large", "build "
-_CHECKS = _LARGE
-_SCRATCH_MIB, _LARGE_SCRATCH_MIB = 16, 256
-"""For builds, for the files that a checker or a run is given, and for a large input that is read as a file."""
 _LARGE_STDIN_BYTES = 8 << 20
+_CHECKS = Kind(is_large=True)
 
 Loaded = LoadedProgram | LoadedBinary
-T = TypeVar("T")
 
 
 class Abandoned(Exception):
     """Nobody waits for this verdict any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A program that is ready to be judged."""
+
+    code: str
+    loaded: Loaded
+    kind: Kind
+    """Of the sandbox that its tests run in."""
+    problem: PreparedProblem
+    checking: Loaded | None
+    """The problem's checker program."""
+    reads_by_name: bool
+    writes_by_name: bool
+
+    def task(self, stdin: bytes) -> Task:
+        """Return one run of it."""
+        return self.loaded.task(
+            stdin,
+            fn_name=self.problem.problem.fn_name,
+            call=self.problem.call_message,
+            files={STDIN_FILE: stdin} if self.reads_by_name else None,
+            dialect=self.problem.problem.dialect,
+            has_named_streams=self.writes_by_name,
+        )
+
+
 class Session:
-    """One worker's sandboxes: a plain one, and, once they are asked for, one with numpy and one that compiles."""
+    """One worker."""
 
     def __init__(
         self,
@@ -77,24 +92,33 @@ class Session:
         gate: Gate | None = None,
         builds: BuildCache | None = None,
         inputs: InputShelf | None = None,
+        pace: Pace | None = None,
+        nice: int = 0,
+        packages: PackageShelf | None = None,
+        batch_tests: bool = True,
     ) -> None:
-        self._layers = layers
-        self._unsafe = unsafe
         self._gate = gate or Gate()
         self._builds = builds or BuildCache()
-        self._inputs = inputs or InputShelf()
-        self._sandboxes: dict[str, Sandbox] = {}
-        self._failed_starts = 0
-        self._start_failure = ""
-        self._rests_until = 0.0
-        self._has_held = False
-        self._is_closed = False
-        self._level = ""
-        self.reruns = 0
-        """Tests that were run again alone because they ended close to their time limit."""
-        self.shared = self.fallbacks = 0
-        self.retries = 0
-        """Tests and builds that were run again because the sandbox died."""
+        self._sandboxes = Sandboxes(layers=layers, unsafe=unsafe, nice=nice, inputs=inputs, packages=packages)
+        self._timed = TimedRuns(self._sandboxes, self._gate, pace or Pace())
+        self.sharing = Sharing(is_on=batch_tests)
+        """What became of tests that shared a process."""
+        self._checker_retries = 0
+
+    @property
+    def waits(self) -> idleness.Counts:
+        """What became of tests that reached their wall limit."""
+        return self._sandboxes.waits
+
+    @property
+    def reruns(self) -> int:
+        """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
+        return self._timed.reruns
+
+    @property
+    def retries(self) -> int:
+        """Tests and builds that were run again because the sandbox died, or something else killed them."""
+        return self._sandboxes.retries + self._timed.retries + self._checker_retries
 
     def open(self) -> Isolation:
         """Start the plain sandbox.
@@ -102,20 +126,11 @@ class Session:
         Raises:
             EvaluatorFault: it does not start, or does not hold.
         """
-        return self._sandbox("").isolation
+        return self._sandboxes.open()
 
     def measure_time_scale(self) -> float:
-        """Return what CPU limits are to be multiplied by on this machine, see `calibration`.
-
-        Raises:
-            EvaluatorFault: the sandbox does not start.
-            SandboxDied: it broke twice.
-        """
-        with contextlib.closing(LoadedProgram(calibration.PROGRAM)) as program:
-            limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
-            return calibration.measure_scale(
-                lambda: self._with_one_retry("", lambda sandbox: sandbox.run(program.task(b""), limits)).cpu_seconds
-            )
+        """Return what CPU limits are to be multiplied by on this machine; raises like `TimedRuns`."""
+        return self._timed.measure_time_scale()
 
     def judge(
         self,
@@ -133,58 +148,94 @@ class Session:
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
         results: list[TestResult] = []
+        self._timed.begin_program()
         try:
-            checker = prepared.problem.checker
             with contextlib.ExitStack() as opened:
-                checking = None
-                if checker.type == "program":
-                    checking, message = self._load(opened, find_language(checker.language), str(checker.code))
-                    if checking is None:
-                        return self._conclude([verdicts.checker_fault(f"was not built: {message}")], total)
-                loaded, message = self._load(opened, find_language(program.language), program.code)
-                if loaded is None:
-                    return self._conclude([verdicts.build_error(message)], total)
-                names_stdin = _NAMES_STDIN in program.code
-                package = _package(program.code) if isinstance(loaded, LoadedProgram) else ""
-                if names_stdin and max(len(test.stdin) for test in prepared.tests) > _LARGE_STDIN_BYTES:
-                    package += _LARGE
-                tests, may_share = prepared.tests, None
-                while len(results) < len(tests):
-                    if not is_wanted():
-                        raise Abandoned
-                    rest = tests[len(results) :]
-                    if results and results[-1].verdict is Outcome.ACCEPTED and len(rest) >= MIN_TESTS and not names_stdin and isinstance(loaded, LoadedProgram):
-                        if may_share is None:
-                            may_share = can_share(program, prepared)
-                        together = choose_tests(rest, results[-1]) if may_share else ()
-                        if together:
-                            task = loaded.task(b"", fn_name=prepared.problem.fn_name)
-                            with self._gate.shared():
-                                good = self._with_one_retry(
-                                    package, lambda sandbox, task=task, together=together: judge_together(sandbox, task, prepared, together)
-                                )
-                            results += good
-                            self.shared += len(good)
-                            if len(good) == len(together):
-                                continue
-                            self.fallbacks += 1
-                    test = tests[len(results)]
-                    files = {STDIN_FILE: test.stdin} if names_stdin else None
-                    task = loaded.task(test.stdin, fn_name=prepared.problem.fn_name, files=files)
-                    results.append(self._judge_test(package, loaded, task, prepared, test, checking))
-                    if _stops_after(results[-1].verdict, stop):
-                        break
+                trial = self._prepare(opened, program.code, prepared)
+                if isinstance(trial, TestResult):
+                    results.append(trial)
+                else:
+                    self._judge_tests(trial, stop, is_wanted, results)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             results.append(verdicts.sandbox_fault(str(fault)))
         return self._conclude(results, total)
 
+    def _prepare(self, opened: contextlib.ExitStack, code: str, prepared: PreparedProblem) -> _Trial | TestResult:
+        """Return a program ready to be judged, or the one result that decides it already."""
+        problem = prepared.problem
+        checking = None
+        if problem.checker.type == "program":
+            checking, message = self._load(opened, find_language(problem.checker.language), str(problem.checker.code))
+            if checking is None:
+                return verdicts.checker_fault(f"was not built: {message}")
+        language = language_of(problem)
+        loaded, message = self._load(opened, language, code, is_function=problem.fn_name is not None)
+        if loaded is None:
+            return verdicts.build_error(message)
+        reads_by_name, writes_by_name = names_input(code), names_output(code)
+        largest = max(len(test.stdin) for test in prepared.tests)
+        is_large = writes_by_name or (reads_by_name and largest > _LARGE_STDIN_BYTES)
+        kind = self._kind(language, code, is_large=is_large)
+        return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
+
+    def _judge_tests(
+        self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool], results: list[TestResult]
+    ) -> None:
+        """Add the results of a program's tests, in order, until the stop rule ends it."""
+        tests = trial.problem.tests
+        while len(results) < len(tests):
+            if not is_wanted():
+                raise Abandoned
+            together = self._choose_together(trial, results)
+            if together:
+                accepted = self._judge_together(trial, together)
+                results += accepted
+                if len(accepted) == len(together):
+                    continue
+            results.append(self._judge_test(trial, tests[len(results)]))
+            if _stops_after(results[-1].verdict, stop):
+                break
+
+    def _choose_together(self, trial: _Trial, results: list[TestResult]) -> Sequence[PreparedTest]:
+        """Return the next tests, where they may share a process and that pays."""
+        is_plain = isinstance(trial.loaded, LoadedProgram) and not (trial.reads_by_name or trial.writes_by_name)
+        if not is_plain or not results or results[-1].verdict is not Outcome.ACCEPTED:
+            return ()
+        return self.sharing.choose(trial.code, trial.problem, len(results), results[-1])
+
+    def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest]) -> list[TestResult]:
+        """Return the results of the tests that are accepted, up to the first that is not, or that is in doubt."""
+        task = trial.task(b"")
+        with self._gate.shared():
+            accepted = self._sandboxes.use(
+                trial.kind, lambda sandbox: judge_together(sandbox, task, trial.problem, tests)
+            )
+        self.sharing.note(len(accepted), len(tests))
+        if not self.sharing.is_sampled(trial.code, tests):
+            return accepted
+        alone = [self._judge_test(trial, test) for test in tests[: len(accepted)]]
+        return self.sharing.compare(alone, trial.code)
+
+    def _judge_test(self, trial: _Trial, test: PreparedTest) -> TestResult:
+        try:
+            run = self._timed.run(trial.kind, trial.task(test.stdin), trial.problem)
+            rejection = trial.loaded.rejection()
+            if rejection is not None:
+                return verdicts.compile_error(run, rejection)
+            if trial.checking is None:
+                return trial.problem.judge(run, test)
+            return self._check(trial.checking, run, trial.problem, test)
+        except (SandboxDied, EvaluatorFault, OSError) as fault:
+            return verdicts.sandbox_fault(str(fault))
+
     def _conclude(self, results: list[TestResult], total: int) -> Verdict:
         """The first failing test decides."""
+        level = self._sandboxes.level
         failed = next((n for n, result in enumerate(results) if result.verdict is not Outcome.ACCEPTED), None)
         if failed is None:
-            return Verdict(Outcome.ACCEPTED, tuple(results), total, isolation=self._level)
+            return Verdict(Outcome.ACCEPTED, tuple(results), total, isolation=level)
         detail = f"test {failed + 1}: {results[failed].detail}".rstrip(": ")
-        return Verdict(results[failed].verdict, tuple(results), total, detail, self._level)
+        return Verdict(results[failed].verdict, tuple(results), total, detail, level)
 
     def run(self, invocation: Invocation, time_scale: float) -> Execution:
         """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
@@ -192,47 +243,58 @@ class Session:
         limits = invocation.limits(time_scale)
         try:
             with contextlib.ExitStack() as opened:
-                loaded, message = self._load(opened, find_language(invocation.program.language), code)
+                language = find_language(invocation.program.language)
+                loaded, message = self._load(opened, language, code)
                 if loaded is None:
-                    return executions.not_built(message, self._level)
+                    return executions.not_built(message, self._sandboxes.level)
                 files = dict(invocation.files)
-                if _NAMES_STDIN in code and f"{STDIN_FILE}/" not in files:
+                if names_input(code) and f"{STDIN_FILE}/" not in files:
                     files.setdefault(STDIN_FILE, invocation.stdin)
-                task = loaded.task(invocation.stdin, arguments=invocation.arguments, files=files)
-                kind = _package(code) if isinstance(loaded, LoadedProgram) else ""
-                if invocation.files or (files and len(invocation.stdin) > _LARGE_STDIN_BYTES):
-                    kind += _LARGE
+                taken = {name.rstrip("/") for name in files} & {STDOUT_FILE, STDERR_FILE}
+                writes_by_name = names_output(code) and not taken
+                task = loaded.task(
+                    invocation.stdin,
+                    arguments=invocation.arguments,
+                    files=files,
+                    has_named_streams=writes_by_name,
+                )
+                task = replace(task, int_digits=invocation.int_digits)
+                is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
+                is_large = bool(invocation.files) or writes_by_name or is_large_input
+                kind = self._kind(language, code, is_large=is_large)
                 with self._gate.shared():
-                    run = self._with_one_retry(kind, lambda sandbox: sandbox.run(task, limits))
-                    if _was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
-                        self.retries += 1
-                        run = self._with_one_retry(kind, lambda sandbox: sandbox.run(task, limits))
-                return executions.record_run(run, invocation, limits, loaded.rejection(), self._level)
+                    run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
+                    if was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
+                        self._checker_retries += 1
+                        run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
+                return executions.record_run(run, invocation, limits, loaded.rejection(), self._sandboxes.level)
         except (SandboxDied, EvaluatorFault, OSError) as error:
             return executions.fault(str(error))
 
     def renew(self) -> None:
         """End the sandboxes, so that the next program starts fresh ones; also after starts that failed."""
-        for kind in list(self._sandboxes):
-            self._discard(kind)
-        self._failed_starts = 0
+        self._sandboxes.renew()
 
     def interrupt(self) -> None:
         """End the sandboxes from another thread; what is being judged ends as a fault."""
-        self._is_closed = True
-        for sandbox in list(self._sandboxes.values()):
-            sandbox.interrupt()
+        self._sandboxes.interrupt()
 
     def close(self) -> None:
         """End the sandboxes; only from the thread that opened them."""
-        self._is_closed = True
-        for sandbox in self._sandboxes.values():
-            sandbox.close()
-        self._sandboxes.clear()
+        self._sandboxes.close()
 
-    def _load(self, opened: contextlib.ExitStack, language: Language, code: str) -> tuple[Loaded | None, str]:
-        """Return a program ready to run, or the reason why it cannot be built."""
+    def _load(
+        self, opened: contextlib.ExitStack, language: Language, code: str, *, is_function: bool = False
+    ) -> tuple[Loaded | None, str]:
+        """Return a program ready to run, or the reason why it cannot be built.
+
+        Raises:
+            EvaluatorFault: a compiler, an interpreter or a promised package is missing on this machine.
+        """
         if not language.is_built:
+            provided = self._sandboxes.packages.provide(language.find_interpreter())
+            if problem := provided.find_problem(code, is_function=is_function):
+                raise EvaluatorFault(problem)
             return opened.enter_context(contextlib.closing(LoadedProgram(code))), ""
         build = self._builds.get(language, code, lambda: self._build(language, code))
         if not build.is_built:
@@ -241,135 +303,60 @@ class Session:
 
     def _build(self, language: Language, code: str) -> Build:
         require_compiler(language)
-        return self._with_one_retry(_BUILDS + language.name, lambda sandbox: build_program(sandbox, language, code))
+        build = Kind(builds=language.name)
+        with self._gate.shared():
+            return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, language, code))
 
-    def _judge_test(
-        self,
-        package: str,
-        loaded: Loaded,
-        task: Task,
-        prepared: PreparedProblem,
-        test: PreparedTest,
-        checking: Loaded | None,
-    ) -> TestResult:
-        try:
-            with self._gate.shared():
-                run = self._run(package, task, prepared.limits)
-            if prepared.is_close(run):
-                self.reruns += 1
-                with self._gate.alone():
-                    again = self._run(package, task, prepared.limits)
-                run = min(run, again, key=lambda run: run.cpu_seconds)
-            elif _was_killed(run, prepared.find_failure(run)):
-                self.retries += 1
-                with self._gate.shared():
-                    run = self._run(package, task, prepared.limits)
-            rejection = loaded.rejection()
-            if rejection is not None:
-                return verdicts.compile_error(run, rejection)
-            if checking is None:
-                return prepared.judge(run, test)
-            return self._check(checking, run, prepared, test)
-        except (SandboxDied, EvaluatorFault, OSError) as fault:
-            return verdicts.sandbox_fault(str(fault))
-
-    def _run(self, package: str, task: Task, limits: Limits) -> Run:
-        generous = replace(limits, cpu_seconds=_GRACE * limits.cpu_seconds)
-        return self._with_one_retry(package, lambda sandbox: sandbox.run(task, generous))
+    def _kind(self, language: Language, code: str, *, is_large: bool) -> Kind:
+        """Return what sandbox a program runs in."""
+        if language.is_built:
+            return Kind(is_large=is_large)
+        has_packages = self._sandboxes.packages.provide(language.find_interpreter()).folder
+        preload = self._sandboxes.packages.profile.preload_for(code) if has_packages else ()
+        return Kind(language.version, preload, is_large)
 
     def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
-        """Judge by a checker program; one that fails says nothing about the program."""
+        """Judge by a checker program; one that fails on the problem's own answer, too, says nothing about the program.
+
+        Without that question a program would dodge its refusal by an output that the checker cannot read.
+        """
         failure = prepared.find_failure(run)
         if failure is not None:
             return verdicts.failed(run, failure)
-        checker: Checker = prepared.problem.checker
-        task = checker_task(checker, checking, test.stdin, run.stdout, str(test.expected).encode())
-        checked = self._with_one_retry(
-            _CHECKS, lambda sandbox: sandbox.run(task, limits_for(CPU_SECONDS, MEMORY_MIB, OUTPUT_MIB))
-        )
-        rejection = checking.rejection()
+        answer = str(test.expected).encode("utf-8", "surrogatepass")
+        output = prepared.output_of(run, test)
+        if isinstance(output, TestResult):
+            return output
         try:
-            if rejection is not None:
-                raise CheckerFailed(f"does not compile: {rejection}")
-            return verdicts.compared(run, read_verdict(checker, checked))
+            return verdicts.compared(run, self._ask_checker(checking, prepared, test, output))
+        except CheckerStarved as starved:
+            return verdicts.checker_fault(str(starved))
         except CheckerFailed as failed:
+            if prepared.answers.works(test, lambda: self._ask_checker(checking, prepared, test, answer)):
+                return verdicts.compared(run, checkers.broken_by(failed))
             return verdicts.checker_fault(str(failed))
 
-    def _with_one_retry(self, kind: str, use: Callable[[Sandbox], T]) -> T:
-        try:
-            return use(self._sandbox(kind))
-        except SandboxDied:
-            if self._is_closed:
-                raise
-            self._discard(kind)
-            self.retries += 1
-            try:
-                return use(self._sandbox(kind))
-            except BaseException:
-                self._discard(kind)
-                raise
-        except BaseException:
-            self._discard(kind)
-            raise
+    def _ask_checker(
+        self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes
+    ) -> Comparison:
+        """Return what a checker program says of an output, asking again where our machine may have ended it.
 
-    def _sandbox(self, kind: str) -> Sandbox:
-        """Return a sandbox: an empty name means the plain one, `numpy` one with that loaded, `+large` with room."""
-        if self._is_closed:
-            raise SandboxDied("the judge was closed")
-        if kind not in self._sandboxes:
-            sandbox = self._start_again(kind)
-            self._sandboxes[kind] = sandbox
-            if self._is_closed:
-                raise SandboxDied("the judge was closed")
-        return self._sandboxes[kind]
-
-    def _start_again(self, kind: str) -> Sandbox:
-        """Start a sandbox; where one has held, twice: somebody may have killed it while it started."""
-        if self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
-            raise EvaluatorFault(f"gave up after {self._failed_starts} failed starts: {self._start_failure}")
-        for is_last in (False, True) if self._has_held else (True,):
-            try:
-                sandbox = self._start(kind)
-            except EvaluatorFault as fault:
-                self._failed_starts, self._start_failure = self._failed_starts + 1, str(fault)
-                self._rests_until = time.monotonic() + _REST_SECONDS
-                if is_last:
-                    raise
-            else:
-                self._failed_starts, self._has_held = 0, True
-                return sandbox
-        raise AssertionError("the last try returned or raised")
-
-    def _start(self, kind: str) -> Sandbox:
-        if kind.startswith(_BUILDS):
-            toolchain = find_language(kind.removeprefix(_BUILDS)).readable
-            sandbox = Sandbox(layers=self._layers, toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB)
-        else:
-            package = kind.removesuffix(_LARGE)
-            scratch_mib = _LARGE_SCRATCH_MIB if kind.endswith(_LARGE) else _SCRATCH_MIB
-            preload = [package] if package else []
-            sandbox = Sandbox(preload=preload, layers=self._layers, scratch_mib=scratch_mib, inputs=self._inputs)
-        self._level = sandbox.isolation.level
-        try:
-            sandbox.isolation.require(unsafe=self._unsafe)
-        except EvaluatorFault:
-            sandbox.close()
-            raise
-        return sandbox
-
-    def _discard(self, kind: str) -> None:
-        sandbox = self._sandboxes.pop(kind, None)
-        if sandbox is not None:
-            sandbox.close()
-
-
-def _was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:
-    """Whether it was killed by none of its limits: by itself, or from outside, as where the machine's memory ended."""
-    return failure is not None and failure[0] is Outcome.RUNTIME_ERROR and run.result.signal == signal.SIGKILL
-
-
-def _package(code: str) -> str:
-    return "numpy" if _IMPORTS_NUMPY.search(code) and "numpy" in current_interpreter().packages else ""
+        Raises:
+            CheckerFailed: it says nothing.
+        """
+        checker: Checker = prepared.problem.checker
+        answer = str(test.expected).encode("utf-8", "surrogatepass")
+        task = checkers.checker_task(checker, checking, test.stdin, output, answer)
+        with self._gate.shared():
+            checked = self._sandboxes.use(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))
+        if checkers.was_starved(checked):
+            self._checker_retries += 1
+            with self._gate.alone():
+                checked = self._sandboxes.use(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))
+        rejection = checking.rejection()
+        if rejection is not None:
+            raise CheckerFailed(f"does not compile: {rejection}")
+        return checkers.read_verdict(checker, checkers.ending_of(checked))
 
 
 def _stops_after(outcome: Outcome, stop: StopRule) -> bool:

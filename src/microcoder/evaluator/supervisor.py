@@ -12,36 +12,52 @@ import os
 import signal
 import socket
 import subprocess
-import sys
+import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from microcoder.errors import EvaluatorFault
+from microcoder.evaluator import idleness, private_folders
 from microcoder.evaluator.inputs import InputShelf, make_memory_file
-from microcoder.evaluator.interpreter import STANDARD_PRELOAD, current_interpreter
+from microcoder.evaluator.interpreter import STANDARD_PRELOAD, Interpreter, current_interpreter
 from microcoder.evaluator.isolation import Isolation
-from microcoder.evaluator.sandbox.layers import LAYERS
+from microcoder.evaluator.sandbox.dialects import PLAIN
+from microcoder.evaluator.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
     CONFIG,
+    CPU_EXPIRED,
     FAILED,
+    GO_ON,
     MAX_MESSAGE,
     READY,
     REJECTED,
     RESULT,
+    STILL,
+    WALL_EXPIRED,
     Request,
     Result,
+    pack_seconds,
+    unpack_seconds,
 )
+from microcoder.machine import require_linux
 
 _SCRIPT = Path(__file__).parent / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
+_HELD_UP_SECONDS = 300.0
+"""How much longer an answer is waited for from a fork server that cannot run: stopped, or without a processor."""
+_HELD_UP_CHECK_SECONDS = 1.0
 _STDERR_TAIL = 4096
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
+    # Local time is UTC, and zones come from the package tzdata: neither from this machine.
+    "TZ": "UTC0",
+    "PYTHONTZPATH": "",
     "LD_BIND_NOW": "1",
     "MALLOC_ARENA_MAX": "2",
     "OMP_NUM_THREADS": "1",
@@ -80,6 +96,14 @@ class Task:
     """What a Python program finds in sys.argv after its name."""
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files for the scratch folder; None makes an empty folder."""
+    dialect: str = PLAIN
+    """What a Python program runs under."""
+    has_named_streams: bool = False
+    """Let its stdout and stderr be opened by name."""
+    call: dict[str, Any] | None = None
+    """What the function's arguments and result are, beyond plain JSON."""
+    int_digits: int | None = None
+    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +124,10 @@ class Run:
         """CPU time of all its threads."""
         return self.result.cpu_us / 1e6
 
+    def slowed_by(self, factor: float) -> Run:
+        """Return it with the CPU time that it would have taken without neighbours that slow it by so much."""
+        return replace(self, result=self.result._replace(cpu_us=int(self.result.cpu_us / factor)))
+
 
 class LoadedProgram:
     """A program ready to be run: source and bytecode, or a binary, in anonymous memory."""
@@ -113,11 +141,24 @@ class LoadedProgram:
         stdin: bytes,
         *,
         fn_name: str | None = None,
+        call: dict[str, Any] | None = None,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
+        dialect: str = PLAIN,
+        has_named_streams: bool = False,
     ) -> Task:
         """Return one run of this program."""
-        return Task(self.source, self.cache, stdin, fn_name or "", (), tuple(arguments), files or {})
+        return Task(
+            source=self.source,
+            cache=self.cache,
+            stdin=stdin,
+            fn_name=fn_name or "",
+            arguments=tuple(arguments),
+            files=files or {},
+            dialect=dialect,
+            has_named_streams=has_named_streams,
+            call=call,
+        )
 
     def rejection(self) -> str | None:
         """Return the compiler's message where the source does not compile."""
@@ -142,12 +183,24 @@ class LoadedBinary:
         stdin: bytes,
         *,
         fn_name: str | None = None,
+        call: dict[str, Any] | None = None,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
+        dialect: str = PLAIN,
+        has_named_streams: bool = False,
     ) -> Task:
-        """Return one run of this program; a binary has no functions to call."""
+        """Return one run of this program; a binary has no functions to call, and no dialect."""
         assert fn_name is None
-        return Task(self.source, -1, stdin, "", (BUILT_FILE, *arguments), (), files or {})
+        assert call is None
+        assert dialect == PLAIN
+        return Task(
+            source=self.source,
+            cache=-1,
+            stdin=stdin,
+            command=(BUILT_FILE, *arguments),
+            files=files or {},
+            has_named_streams=has_named_streams,
+        )
 
     def rejection(self) -> None:
         """Nothing: it was built."""
@@ -163,28 +216,40 @@ class Sandbox:
     def __init__(
         self,
         *,
+        interpreter: Interpreter | None = None,
+        packages: str = "",
         preload: Sequence[str] = (),
         layers: Collection[str] = LAYERS,
         toolchain: Sequence[str] | None = None,
         scratch_mib: int = 16,
         inputs: InputShelf | None = None,
+        waits: idleness.Counts | None = None,
+        nice: int = 0,
     ) -> None:
         """Start it.
 
         Args:
+            interpreter: the Python that runs the programs; this process's own where it is left out.
+            packages: folder of the third-party packages that programs may import; empty for none.
             preload: packages to import besides the standard library's.
             layers: the layers of isolation to put on.
             toolchain: what compilers need to read; such a sandbox builds programs and runs none.
             scratch_mib: how much a test may write to its folder.
             inputs: where inputs are shared with other sandboxes.
+            waits: where to note what became of tests that reached their wall limit.
+            nice: how far programs stand back from others, 0 to 19; never less than the calling process.
 
         Raises:
             EvaluatorFault: it does not start.
         """
+        self._interpreter = interpreter or current_interpreter()
+        self._packages = packages
         self._preload = (*STANDARD_PRELOAD, *preload)
         self._toolchain = toolchain
         self._scratch_mib = scratch_mib
         self._inputs = inputs or InputShelf()
+        self._waits = waits or idleness.Counts()
+        self._nice = nice
         self._layers = [layer for layer in LAYERS if layer in layers]
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
@@ -197,9 +262,13 @@ class Sandbox:
         return self._process.pid
 
     def _start(self) -> None:
-        if sys.platform != "linux":
-            raise EvaluatorFault(f"the sandbox needs Linux, this is {sys.platform}; run it in a Linux container")
-        interpreter = current_interpreter()
+        require_linux()
+        interpreter = self._interpreter
+        if self._packages and not os.path.isdir(self._packages):
+            raise EvaluatorFault(
+                f"{self._packages} with the packages that programs may import is gone; "
+                "type `microcoder packages install`, and start again"
+            )
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         os.ftruncate(self._log, 0)
         stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
@@ -221,19 +290,22 @@ class Sandbox:
             theirs.close()
             os.close(stdin)
         self._socket = ours
+        self._folder = private_folders.reserve_name()
         config = {
             "layers": self._layers,
             "libraries": [*interpreter.libraries, *(path for path in self._toolchain or () if os.path.exists(path))],
             "hidden": interpreter.hidden,
-            "packages": interpreter.packages,
+            "packages": self._packages,
             "stdlib": interpreter.stdlib,
             "preload": self._preload,
             "builds": self._toolchain is not None,
             "scratch_mib": self._scratch_mib,
+            "folder": self._folder,
+            "nice": self._nice,
         }
         try:
             self._send(CONFIG + json.dumps(config).encode())
-            answer = self._receive(_START_SECONDS)
+            answer, _ = self._receive(_START_SECONDS)
         except SandboxDied as died:
             message = f"the sandbox did not start: {died}; {self._last_words()}"
             self._kill()
@@ -243,6 +315,8 @@ class Sandbox:
             raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
         missing = json.loads(answer.removeprefix(READY))["missing"]
         self.isolation = Isolation(tuple(layer for layer in LAYERS if layer not in missing), missing)
+        if MOUNT_NAMESPACE in missing:
+            private_folders.sweep(os.path.dirname(self._folder))
 
     def run(self, task: Task, limits: Limits) -> Run:
         """Run one test.
@@ -274,6 +348,10 @@ class Sandbox:
                 task.command,
                 task.arguments,
                 tuple(task.files),
+                task.dialect,
+                task.has_named_streams,
+                task.call,
+                task.int_digits,
             )
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, given, stdout, stderr]
@@ -325,14 +403,36 @@ class Sandbox:
     def _exchange(self, request: Request, descriptors: Sequence[int]) -> Result:
         try:
             self._send(request.pack(), descriptors)
-            answer = self._receive(request.wall_seconds + _GRACE_SECONDS)
+            sent, cpu_seconds = time.monotonic(), 0.0
+            answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS)
+            while answer[:1] == STILL and len(given) == 1:
+                more, cpu_seconds = self._extend(request, given[0], unpack_seconds(answer), time.monotonic() - sent)
+                self._send(pack_seconds(GO_ON, more))
+                answer, given = self._receive(more + _GRACE_SECONDS)
             if answer[:1] != RESULT:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
-            return Result.unpack(answer)
+            result = Result.unpack(answer)
+            if result.expired == WALL_EXPIRED and cpu_seconds > request.cpu_seconds:
+                # A compiler's own children count: the watch sees the CPU time of one process.
+                return result._replace(expired=CPU_EXPIRED, cpu_us=int(cpu_seconds * 1e6))
+            return result
         except BaseException:
             # The answer may come yet, and the next test would take it for its own.
             self._kill()
             raise
+
+    def _extend(self, request: Request, descriptor: int, counted: float, real: float) -> tuple[float, float]:
+        """Return how much longer a test may take whose wall time is spent, and the CPU time seen."""
+        pid = idleness.pid_of(descriptor)
+        os.close(descriptor)
+        more, cpu_seconds = idleness.extend(
+            pid,
+            limit_seconds=request.wall_seconds,
+            counted_seconds=counted,
+            real_seconds=real,
+            counts=self._waits,
+        )
+        return (0.0 if cpu_seconds > request.cpu_seconds else more), cpu_seconds
 
     def close(self) -> None:
         """End the fork server and everything in it."""
@@ -350,6 +450,7 @@ class Sandbox:
         self.interrupt()
         self._process.wait()
         self._socket.close()
+        private_folders.remove(self._folder)
 
     def _send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
@@ -358,17 +459,26 @@ class Sandbox:
         except OSError as error:
             raise SandboxDied(f"it hung up ({error.strerror})") from None
 
-    def _receive(self, seconds: float) -> bytes:
-        self._socket.settimeout(seconds)
-        try:
-            answer = self._socket.recv(MAX_MESSAGE)
-        except TimeoutError:
-            raise SandboxDied(f"no answer within {seconds:.0f} s") from None
-        except OSError as error:
-            raise SandboxDied(f"it hung up ({error.strerror})") from None
-        if not answer:
-            raise SandboxDied("it ended")
-        return answer
+    def _receive(self, seconds: float) -> tuple[bytes, list[int]]:
+        """Return the next message and the descriptors beside it."""
+        latest = time.monotonic() + seconds + _HELD_UP_SECONDS
+        num_timeouts = 0
+        while True:
+            self._socket.settimeout(seconds)
+            try:
+                answer, descriptors, _, _ = socket.recv_fds(self._socket, MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+            except TimeoutError:
+                # Looked for once more in any case: after this process was stopped itself, the answer may be there.
+                num_timeouts += 1
+                if num_timeouts == 1 or (time.monotonic() < latest and idleness.is_held_up(self._process.pid)):
+                    seconds = _HELD_UP_CHECK_SECONDS
+                    continue
+                raise SandboxDied(f"no answer within {seconds:.0f} s") from None
+            except OSError as error:
+                raise SandboxDied(f"it hung up ({error.strerror})") from None
+            if not answer:
+                raise SandboxDied("it ended")
+            return answer, descriptors
 
     def _last_words(self) -> str:
         text = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()

@@ -7,35 +7,21 @@ sandbox. The text itself is untrusted: anything malformed is an error of the pro
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
-from dataclasses import dataclass
+import reprlib
+from collections.abc import Iterable
 from decimal import Context, Decimal
+from itertools import chain
 from typing import Any
 
 from microcoder.errors import DataError
-from microcoder.types import Checker, Problem
-
-TOLERANCE = 1e-5
-"""LeetCode's: absolute or relative, only where the expected number is real."""
 
 _MAX_SHOWN = 80
 _MAX_DEPTH = 256
 """Beyond what the sandbox encodes, and far from Python's limit on recursion: whatever walks a value may recurse."""
 _DIGITS_PYTHON_READS = 4300
-
-
-def check_calls(problem: Problem) -> None:
-    """Refuse a function-call problem whose tests are not JSON, before any program is judged by them.
-
-    Raises:
-        DataError: which test of which problem, and what is wrong with it.
-    """
-    if problem.fn_name is None:
-        return
-    for number, test in enumerate(problem.tests, 1):
-        read_arguments(test.input, problem_id=problem.id, test=number)
-        read_expected(test.output, problem_id=problem.id, test=number)
+_BEGINNING = reprlib.Repr()
+_BEGINNING.maxlevel, _BEGINNING.maxlist, _BEGINNING.maxtuple, _BEGINNING.maxdict = 3, 40, 40, 20
+_BEGINNING.maxstring = _BEGINNING.maxlong = _BEGINNING.maxother = 2 * _MAX_SHOWN
 
 
 class MalformedWire(ValueError):
@@ -49,18 +35,15 @@ def decode_value(wire: bytes) -> object:
         MalformedWire: the bytes are no encoded value.
     """
     try:
-        return _plain(json.loads(wire))
+        value = json.loads(wire, object_hook=_untag)
+        _check_depth(value)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise MalformedWire(f"{type(error).__name__} in the returned value") from None
+    return value
 
 
-def _plain(wire: Any, depth: int = 0) -> object:
-    if depth > _MAX_DEPTH:
-        raise ValueError("nested too deeply")
-    if isinstance(wire, list):
-        return [_plain(item, depth + 1) for item in wire]
-    if not isinstance(wire, dict):
-        return wire
+def _untag(wire: dict[str, Any]) -> object:
+    """Rebuild what JSON lacks; what is inside has been rebuilt before."""
     ((tag, body),) = wire.items()
     match tag:
         case "int":
@@ -68,12 +51,32 @@ def _plain(wire: Any, depth: int = 0) -> object:
         case "float":
             return float.fromhex(body)
         case "tuple":
-            return tuple(_plain(item, depth + 1) for item in body)
+            return tuple(_listed(body))
         case "set":
-            return {"set": [_plain(item, depth + 1) for item in body]}
+            return {"set": _listed(body)}
         case "dict":
-            return Pairs([(_plain(key, depth + 1), _plain(item, depth + 1)) for key, item in body])
+            return Pairs([(key, item) for key, item in map(_listed, body)])
     raise KeyError(tag)
+
+
+def _listed(body: object) -> list[Any]:
+    if type(body) is not list:
+        raise TypeError("a tag of something else than a list")
+    return body
+
+
+def _check_depth(value: object) -> None:
+    """Look level by level: whatever is deeper would end the recursion of whoever walks it."""
+    level: list[Any] = [value]
+    for _ in range(_MAX_DEPTH + 1):
+        level = [item for box in level if isinstance(box, (list, tuple, dict)) for item in _inside(box)]
+        if not level:
+            return
+    raise ValueError("nested too deeply")
+
+
+def _inside(box: Any) -> Iterable[Any]:
+    return chain.from_iterable(box) if isinstance(box, Pairs) else box["set"] if isinstance(box, dict) else box
 
 
 class Pairs(list[tuple[object, object]]):
@@ -96,6 +99,20 @@ def _parse_int(digits: str) -> int:
     if len(digits) < _DIGITS_PYTHON_READS:
         return int(digits)
     return int(Decimal(digits, Context(prec=len(digits))))
+
+
+def write_json(value: object) -> str:
+    """Return a decoded value as JSON: tuples and sets as lists, keys as text, integers of any length."""
+    if isinstance(value, Pairs):
+        pairs = ((key if isinstance(key, str) else write_json(key), item) for key, item in value)
+        return "{" + ", ".join(f"{json.dumps(key)}: {write_json(item)}" for key, item in pairs) + "}"
+    if isinstance(value, dict):
+        return write_json(value["set"])
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(write_json, value)) + "]"
+    if isinstance(value, int) and value.bit_length() > 3 * _DIGITS_PYTHON_READS:
+        return str(Decimal(value))
+    return json.dumps(value)
 
 
 def read_arguments(text: str, *, problem_id: str, test: int) -> list[object]:
@@ -132,129 +149,18 @@ def read_expected(text: str, *, problem_id: str, test: int) -> object:
         ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class ValueRules:
-    """How returned values are compared."""
-
-    absolute: float = TOLERANCE
-    relative: float = TOLERANCE
-    """Only an expected real number has a tolerance."""
-    is_strict: bool = False
-    """An integer is no real number and no bool."""
-    is_unordered: bool = False
-    """The items of the outermost list may come in any order."""
-
-
-def tolerances_of(checker: Checker, default: float) -> tuple[float, float]:
-    """Return a checker's absolute and relative tolerance."""
-    if checker.absolute is not None or checker.relative is not None:
-        return checker.absolute or 0.0, checker.relative or 0.0
-    tolerance = checker.tolerance or default
-    return tolerance, tolerance
-
-
-def rules_for(checker: Checker) -> ValueRules:
-    """Return the rules that a checker means for values."""
-    match checker.type:
-        case "float":
-            return ValueRules(*tolerances_of(checker, TOLERANCE))
-        case "exact":
-            return ValueRules(0.0, 0.0, is_strict=True)
-        case "unordered":
-            return ValueRules(is_unordered=True)
-    return ValueRules()
-
-
-def find_difference(value: object, expected: object, rules: ValueRules, path: str = "value") -> str:
-    """Return where a value first differs from the expected one, or an empty string where it does not.
-
-    Lists and tuples are one kind; bools equal 0 and 1 as in Python; integers are exact, also against a real number;
-    only an expected real number has a tolerance. JSON has string keys only, so an integer key equals its digits.
-    """
-    if rules.is_unordered and path == "value" and isinstance(expected, list):
-        return _unordered_difference(value, expected)
-    if isinstance(expected, list):
-        return _list_difference(value, expected, rules, path)
-    if isinstance(expected, dict):
-        return _dict_difference(value, expected, rules, path)
-    if rules.is_strict:
-        is_equal = type(value) is type(expected) and value == expected
-    elif isinstance(expected, float) and isinstance(value, (int, float)):
-        is_equal = numbers_agree(value, expected, rules.absolute, rules.relative)
-    elif isinstance(expected, (int, float)):
-        is_equal = isinstance(value, (int, float)) and value == expected
-    else:
-        is_equal = type(value) is type(expected) and value == expected
-    return "" if is_equal else f"{path}: expected {show(expected)}, got {show(value)}"
-
-
-def _unordered_difference(value: object, expected: list[Any]) -> str:
-    """Compare the items as often as they come, whatever their order; a returned set is as good as a list."""
-    items = value["set"] if isinstance(value, dict) else value
-    if not isinstance(items, (list, tuple)) or isinstance(items, Pairs):
-        return f"value: expected a list, got {show(value)}"
-    found, wanted = Counter(map(_key, items)), Counter(map(_key, expected))
-    if found == wanted:
-        return ""
-    missing, extra = next(iter(wanted - found), None), next(iter(found - wanted), None)
-    return f"value, in any order: missing {missing}, unexpected {extra}"
-
-
-def _key(value: object) -> str:
-    """Return a text that equal values share."""
-    if isinstance(value, Pairs):
-        names = [(key if isinstance(key, str) else show(key), item) for key, item in value]
-        return "{" + ",".join(sorted(f"{name!r}:{_key(item)}" for name, item in names)) + "}"
-    if isinstance(value, dict):
-        return "{" + ",".join(sorted(f"{name!r}:{_key(item)}" for name, item in value.items())) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(map(_key, value)) + "]"
-    if isinstance(value, float) and value.is_integer():
-        return hex(int(value))
-    if isinstance(value, int):
-        return hex(value)
-    return repr(value)
-
-
-def _list_difference(value: object, expected: list[Any], rules: ValueRules, path: str) -> str:
-    if not isinstance(value, (list, tuple)) or isinstance(value, Pairs):
-        return f"{path}: expected a list, got {show(value)}"
-    for index, (mine, theirs) in enumerate(zip(value, expected, strict=False)):
-        difference = find_difference(mine, theirs, rules, f"{path}[{index}]")
-        if difference:
-            return difference
-    if len(value) != len(expected):
-        return f"{path}: expected {len(expected)} items, got {len(value)}"
-    return ""
-
-
-def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules, path: str) -> str:
-    if not isinstance(value, Pairs):
-        return f"{path}: expected a dict, got {show(value)}"
-    found = {key if isinstance(key, str) else show(key): item for key, item in value}
-    if found.keys() != expected.keys() or len(found) != len(value):
-        return f"{path}: expected keys {show(list(expected))}, got {show(list(found))}"
-    for key, theirs in expected.items():
-        difference = find_difference(found[key], theirs, rules, f"{path}[{key!r}]")
-        if difference:
-            return difference
-    return ""
-
-
-def numbers_agree(value: float, expected: float, absolute: float, relative: float) -> bool:
-    """Whether two numbers agree absolutely or relatively; infinities and nan only with themselves."""
-    if not math.isfinite(expected):
-        return value == expected or (math.isnan(expected) and value != value)
+def name_of(key: object) -> str:
+    """Return the name that a returned dict's key has in JSON, where names are strings: an integer's are its digits."""
     try:
-        return abs(float(value) - expected) <= max(absolute, relative * abs(expected))
-    except OverflowError:
-        return False
+        return key if isinstance(key, str) else repr(key)
+    except ValueError:
+        return show(key)
 
 
 def show(value: object) -> str:
-    """Return a short text for a message, whatever the value."""
+    """Return a short text for a message, whatever the value and however large."""
     try:
-        text = repr(value)
+        text = _BEGINNING.repr(value)
     except (ValueError, RecursionError):
         text = f"a {type(value).__name__} too large to print"
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."

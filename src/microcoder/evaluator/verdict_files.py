@@ -10,7 +10,6 @@ A verdict of `sandbox_fault` says nothing about its program, so it is judged aga
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from typing import Any, Self, TextIO
 
 from microcoder.errors import DataError
 from microcoder.evaluator.submissions import verdict_record
+from microcoder.machine import lock_file
 from microcoder.runs import read_json, read_rows, write_json, write_text
 from microcoder.types import Outcome, Verdict
 
@@ -40,13 +40,13 @@ class VerdictFile:
 
         Args:
             path: the whole file.
-            origin: what decides the verdicts: digest of the input, stop rule, version.
+            origin: what decides the verdicts: digest of the input, stop rule, version, Python and packages.
         """
         self.path = path
         self.done: dict[str, Row] = {}
         """Lines of earlier runs by submission id, sandbox faults left out."""
         self.isolation: Row | None = None
-        """What held around the programs, in the latest run that judged any."""
+        """What held around the programs, and what they ran on, in the latest run that judged any."""
         self._origin = origin
         self._partial = path.with_name(path.name + ".partial")
         self._meta = path.with_name(path.name + ".meta.json")
@@ -105,7 +105,7 @@ class VerdictFile:
         # Opened for appending: a kill must never find the verdicts of an earlier run gone.
         self._file = self._partial.open("a", encoding="utf-8")
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._file)
         except BlockingIOError:
             raise DataError(f"another process is judging into {self.path}; wait for it or choose another -o") from None
         return read_rows(self._partial)
@@ -120,7 +120,7 @@ class VerdictFile:
         write_text(self._partial, text)
         previous, self._file = self._file, self._partial.open("a", encoding="utf-8")
         with contextlib.suppress(BlockingIOError):
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._file)
         previous.close()
 
     def _take(self, rows: Sequence[Row]) -> None:
@@ -133,8 +133,11 @@ class VerdictFile:
     def _check_origin(self, origin: object, path: Path) -> None:
         if origin == self._origin:
             return
+        recorded = origin if isinstance(origin, dict) else {}
         changed = [
-            key for key, value in self._origin.items() if not isinstance(origin, dict) or origin.get(key) != value
+            key if key == "input" else f"{key} ({recorded.get(key)}, now {value})"
+            for key, value in self._origin.items()
+            if recorded.get(key) != value
         ]
         why = f"made with another {' and '.join(changed)}" if origin is not None else "not written by this command"
         raise DataError(f"{path} exists and was {why}; choose another -o, delete it, or pass --overwrite")

@@ -20,7 +20,7 @@ import re
 import signal
 
 from microcoder.evaluator.compare import Comparison, compare_output, compare_value
-from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
+from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, WALL_EXPIRED
 from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.evaluator.values import MalformedWire, decode_value
 from microcoder.types import CHECKER_FAULT, Checker, Outcome, TestResult
@@ -31,9 +31,9 @@ _NEARLY_ALL = 0.9
 _MAX_DETAIL = 200
 _MAX_OUTPUT = 2000
 _LONGEST_VALUE_KEPT_BYTES = 1 << 15
-_ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 18, 64
-"""A returned value beyond both is wrong unread: rebuilding 16 MiB of empty lists takes the judge ten seconds. The
-wire writes what JSON writes, with at most 30 bytes more for a number and 12 for a container or a character."""
+_ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
+"""A returned value beyond both is wrong unread: rebuilding 16 MiB of empty lists takes the judge a second. The
+wire writes what JSON writes, with at most 32 bytes for a number and 12 more for a container or a character."""
 
 
 def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
@@ -43,16 +43,21 @@ def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
 
 def judge_value(run: Run, expected: object, checker: Checker, *, expected_bytes: int) -> TestResult:
     """Judge what a function-call program that ended well returned; the expected value is that long as JSON."""
+    value = read_value(run, expected_bytes=expected_bytes)
+    return value if isinstance(value, TestResult) else compared(run, compare_value(value, expected, checker))
+
+
+def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
+    """Return the value that a function-call program returned, or the result of a test that returned none."""
     if not run.wire:
         return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
     if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * expected_bytes:
         detail = f"the returned value takes {len(run.wire)} bytes, the expected one {expected_bytes}"
         return _result(run, Outcome.WRONG_ANSWER, detail)
     try:
-        value = decode_value(run.wire)
+        return decode_value(run.wire)
     except MalformedWire as error:
         return _result(run, Outcome.RUNTIME_ERROR, str(error))
-    return compared(run, compare_value(value, expected, checker))
 
 
 def find_failure(
@@ -73,6 +78,8 @@ def find_failure(
             return Outcome.OUTPUT_LIMIT, f"{name} exceeds {limits.output_bytes >> 20} MiB"
     if result.signal == signal.SIGXFSZ:
         return Outcome.OUTPUT_LIMIT, f"a file exceeds {limits.output_bytes >> 20} MiB"
+    if result.expired == FOLDER_EXPIRED:
+        return Outcome.OUTPUT_LIMIT, "its files exceed what a test may write"
     last_line = _last_line(run.stderr)
     memory_mib = result.memory_kib / 1024
     is_out_of_memory = (result.exit_code > 0 and _MEMORY_ERROR.match(last_line)) or (
@@ -89,7 +96,7 @@ def find_failure(
     if result.expired == WALL_EXPIRED:
         return Outcome.TIME_LIMIT, f"wall {result.wall_us / 1e6:.2f} s, cpu {run.cpu_seconds:.2f} s"
     if result.signal:
-        return Outcome.RUNTIME_ERROR, f"killed by {_signal_name(result.signal)}"
+        return Outcome.RUNTIME_ERROR, f"killed by {signal_name(result.signal)}"
     if result.exit_code and _NO_MORE_PROCESSES.search(last_line):
         return Outcome.PROCESS_LIMIT, last_line
     if result.exit_code:
@@ -109,12 +116,12 @@ def compile_error(run: Run, message: str) -> TestResult:
 
 def build_error(message: str) -> TestResult:
     """Return the result of a program that could not be built, before any test was run."""
-    return TestResult(Outcome.COMPILE_ERROR, 0.0, 0.0, 0.0, "", _shorten(message))
+    return TestResult(Outcome.COMPILE_ERROR, 0.0, 0.0, 0.0, "", shorten(message))
 
 
 def sandbox_fault(detail: str) -> TestResult:
     """Return the result of a test that our machine could not run."""
-    return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", _shorten(detail))
+    return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", shorten(detail))
 
 
 def checker_fault(what: str) -> TestResult:
@@ -135,7 +142,7 @@ def _result(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestRe
         wall_seconds=run.result.wall_us / 1e6,
         memory_mib=round(run.result.memory_kib / 1024, 3),
         method=method,
-        detail=_shorten(detail),
+        detail=shorten(detail),
         output=None if outcome in (Outcome.ACCEPTED, Outcome.COMPILE_ERROR) else _beginning(run),
     )
 
@@ -162,7 +169,8 @@ def _write_value(value: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return what a signal is called; real-time signals have numbers only."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -174,6 +182,7 @@ def _last_line(text: str) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """Return a text as one line that is short enough to be shown."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_DETAIL else line[: _MAX_DETAIL - 3] + "..."

@@ -9,6 +9,7 @@ from statistics import median
 
 from microcoder.errors import DataError
 from microcoder.insights.study import StudyRun
+from microcoder.machine import count_processors
 from microcoder.runs import RunDirectory
 from microcoder.training.config import MicroProblems, TrainConfig
 from microcoder.training.sampling_config import DiversityTemperature
@@ -73,7 +74,7 @@ def lacks_model(missing: Sequence[StudyRun]) -> bool:
 def default_jobs() -> int:
     """Return one process a core, and no more than the memory holds."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return max(1, min(len(os.sched_getaffinity(0)), int(pages / MEMORY_GIB_PER_WORKER)))
+    return max(1, min(count_processors(), int(pages / MEMORY_GIB_PER_WORKER)))
 
 
 def catalogue(runs: Sequence[StudyRun], root: Path) -> dict[str, list[str]]:

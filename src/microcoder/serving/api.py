@@ -82,6 +82,7 @@ def build_router(service: Service) -> APIRouter:
         return About(
             version=microcoder.__version__,
             isolation=service.judge.isolation.as_record(),
+            environment=service.judge.environment.as_record(),
             languages=tuple(name for name, language in LANGUAGES.items() if not language.find_problem()),
             workers=service.judge.workers,
             time_scale=service.judge.time_scale,

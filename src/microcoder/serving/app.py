@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from types import FrameType
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
@@ -17,11 +21,13 @@ from starlette.types import ASGIApp
 import microcoder
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.serving import api, piston, sandbox_fusion
+from microcoder.serving.connections import ACCEPTED_AT_ONCE, Connection, Connections, bound_connections
 from microcoder.serving.guard import Guard
 from microcoder.serving.refusals import Refused
 from microcoder.serving.service import Service
 
 _MAX_FAULTS_SHOWN = 5
+_KERNEL_QUEUE = 2048
 _AFTER_GRACE_SECONDS = 5
 _LOG = logging.getLogger(__name__)
 
@@ -65,18 +71,23 @@ class JudgeServer(uvicorn.Server):
         """Serve at an address; port 0 takes a free one, `on_start` is told which."""
         self._service = service
         self._on_start = on_start
+        settings = service.settings
+        connections = Connections(
+            settings=settings, metrics=service.metrics, most=bound_connections(settings, service.judge.workers)
+        )
         config = uvicorn.Config(
             build_app(service, tokens=tokens),
             host=host,
             port=port,
-            http="h11",
+            http=cast(type[asyncio.Protocol], partial(Connection, known=connections)),
             ws="none",
             loop="asyncio",
             log_level="warning",
             access_log=False,
             server_header=False,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=int(service.settings.grace_seconds) + _AFTER_GRACE_SECONDS,
+            backlog=ACCEPTED_AT_ONCE,
+            timeout_keep_alive=settings.idle_seconds,
+            timeout_graceful_shutdown=int(settings.grace_seconds) + _AFTER_GRACE_SECONDS,
         )
         super().__init__(config)
 
@@ -89,6 +100,8 @@ class JudgeServer(uvicorn.Server):
         """Listen, and say so."""
         await super().startup(sockets)
         if self.started:
+            for listening in (listening for server in self.servers for listening in server.sockets):
+                _lengthen_queue(listening.fileno())
             self._on_start(self.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -96,6 +109,12 @@ class JudgeServer(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         self._service.drain()
+
+
+def _lengthen_queue(listening: int) -> None:
+    """Let clients wait in the kernel: asyncio takes one number for that and for how many are taken per turn."""
+    with socket.socket(fileno=os.dup(listening)) as again:
+        again.listen(_KERNEL_QUEUE)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

@@ -77,6 +77,8 @@ class About(Message):
 
     version: str
     isolation: dict[str, Any]
+    environment: dict[str, Any]
+    """The Python that programs run on, and the packages that they may import."""
     languages: tuple[str, ...]
     workers: int
     time_scale: float

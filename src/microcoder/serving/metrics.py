@@ -17,8 +17,15 @@ _HELP = {
     "from_cache": "Verdicts that an identical program had already",
     "faults": "Programs that stayed unscored because a sandbox failed",
     "retries": "Tests that were run again because a sandbox failed",
-    "reruns": "Tests that were run again alone because they ended close to their limit",
+    "reruns": "Tests that were run again because they ended close to their limit, or beyond it on a busy machine",
+    "shared": "Tests that were accepted in a process that they shared",
+    "fallbacks": "Shared processes that did not get through all their tests",
+    "rechecked": "Tests that were accepted in a shared process and, as a sample, run again alone",
+    "differences": "Tests that were accepted in a shared process and not alone; there should be none",
+    "checker_crashes": "Programs whose output broke a checker that works on the problem's own answer",
     "runs": "Programs that were run without being judged",
+    "extended": "Times that a test at its wall limit was given longer because it had waited for a processor",
+    "blind": "Tests that were given three times their wall limit because the kernel does not say how long they waited",
 }
 
 
@@ -42,6 +49,13 @@ class ServiceMetrics:
         )
         self.queued = Gauge("microcoder_queued_programs", "Programs on their way", registry=self.registry)
         self.body_bytes = Gauge("microcoder_body_bytes", "Bytes of requests on their way", registry=self.registry)
+        self.connections = Gauge("microcoder_connections", "Open connections", registry=self.registry)
+        self.connections_closed = Counter(
+            "microcoder_connections_closed",
+            "Connections that were ended or refused: no_head, idle, not_read, client_limit, total_limit",
+            ("why",),
+            registry=self.registry,
+        )
         self.run_seconds = Histogram(
             "microcoder_run_seconds",
             "What a program's tests took on the clock",

@@ -31,6 +31,15 @@ class ServiceSettings(Config):
     """Longest time limit of a test that a request may ask for."""
     max_memory_mib: int = Field(default=4096, ge=32)
     """Largest memory limit that a request may ask for."""
+    max_connections: int = Field(default=1024, ge=1)
+    """Connections that are open at a time, fewer where the limit on open files leaves less room; beyond it the longest
+    idle one of the client that has the most is reset, or, with none idle, the new one is answered 503."""
+    max_connections_per_client: int = Field(default=512, ge=1)
+    """Of them, from one address; beyond it that client's own longest idle one is reset."""
+    head_seconds: float = Field(default=10.0, gt=0, le=_MAX_WAIT_SECONDS)
+    """How long the head of a request may take to arrive; the connection is closed then."""
+    idle_seconds: int = Field(default=75, ge=1, le=int(_MAX_WAIT_SECONDS))
+    """How long a connection is kept open after an answer."""
     body_seconds: float = Field(default=60.0, gt=0, le=_MAX_WAIT_SECONDS)
     """How long a request may take to arrive; beyond it: 408."""
     request_seconds: float = Field(default=600.0, gt=0, le=_MAX_WAIT_SECONDS)

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from microcoder.config import Config, flatten
 from microcoder.evaluator import StopRule
+from microcoder.evaluator.packages import STANDARD
 from microcoder.micro import DemonstrationNoise
 from microcoder.prompts import PromptStyle
 from microcoder.training.algorithm_config import AlgorithmConfig, SoftLengthPenalty
@@ -175,6 +176,12 @@ class EvaluatorConfig(Config):
     judge's on its node, may use."""
     stop: StopRule = "first_failure"
     """When to stop testing a program; the 0/1 reward needs no more than its first failing test."""
+    nice: int = Field(default=0, ge=0, le=19)
+    """How far programs stand back from other work on their machine, such as the trainer: beside one busy process, one
+    program gets half of a core at 0, a tenth at 10, a seventieth at 19; `workers` bounds the cores."""
+    packages: str = STANDARD
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins. A service must
+    have been started with the same (`microcoder serve --packages`)."""
     unsafe_sandbox: bool = False
 
     @model_validator(mode="after")
@@ -184,8 +191,8 @@ class EvaluatorConfig(Config):
                 'backend = "http" and url go together; pass both, such as --evaluator.backend http '
                 "--evaluator.url http://127.0.0.1:8077, or neither"
             )
-        if self.backend == "http" and (self.workers is not None or self.unsafe_sandbox):
-            raise ValueError('backend = "http" leaves workers and unsafe_sandbox to the service; leave them out')
+        if self.backend == "http" and (self.workers is not None or self.nice or self.unsafe_sandbox):
+            raise ValueError('backend = "http" leaves workers, nice and unsafe_sandbox to the service; leave them out')
         return self
 
 

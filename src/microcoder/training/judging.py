@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from microcoder.errors import ConfigError, EvaluatorFault
-from microcoder.evaluator import Judge
+from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.judge import OnVerdict
+from microcoder.evaluator.packages import load_profile
 from microcoder.serving.judging import BatchJudge
 from microcoder.training.config import EvaluatorConfig
 from microcoder.types import Problem, Program, Verdict
@@ -26,29 +27,37 @@ _ON_NODES = {"level": "of each node of the Ray cluster", "enforced": [], "missin
 
 @contextmanager
 def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
-    """Open the recipe's judge; yield it, and what is enforced around programs, for the manifest.
+    """Open the recipe's judge; yield it, and for the manifest what is enforced around programs and what they run on.
 
     Args:
         config: where programs run.
         problems: all that the judge will be asked about, so that what a service refuses is known at the start.
 
     Raises:
-        ConfigError: a package is missing, or the service wants a token, stops tests by another rule, or takes smaller
-            problems.
+        ConfigError: a package is missing, or the service wants a token, stops tests by another rule, takes smaller
+            problems, or lets programs import other packages.
         EvaluatorFault: a sandbox cannot be closed, or the service was not reached.
     """
     if config.backend == "http":
-        with _connect(config, problems) as (client, isolation):
-            yield client, isolation
+        with _connect(config, problems) as (client, held):
+            yield client, held
     elif config.backend == "ray":
         judge = _OnNodes(config)
         try:
-            yield judge, _ON_NODES
+            profile = load_profile(config.packages)
+            on_nodes = JudgingEnvironment("of each node of the Ray cluster", profile).as_record()
+            yield judge, {"isolation": _ON_NODES, "environment": on_nodes}
         finally:
             judge.close()
     else:
-        with Judge(workers=config.workers, stop=config.stop, unsafe=config.unsafe_sandbox) as judge:
-            yield judge, judge.isolation.as_record()
+        with Judge(
+            workers=config.workers,
+            stop=config.stop,
+            nice=config.nice,
+            packages=config.packages,
+            unsafe=config.unsafe_sandbox,
+        ) as judge:
+            yield judge, {"isolation": judge.isolation.as_record(), "environment": judge.environment.as_record()}
 
 
 @contextmanager
@@ -77,7 +86,14 @@ def _connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[t
             raise ConfigError(
                 f"{needed}, {config.url} takes at most {limit:g}; start it with {option}, or leave the problem out"
             )
-        yield client, about["isolation"]
+        if about["environment"]["packages"]["digest"] != load_profile(config.packages).digest:
+            theirs = about["environment"]["packages"]
+            raise ConfigError(
+                f"{config.url} lets programs import the packages {theirs['profile']} {theirs['digest']}, the recipe "
+                f"{load_profile(config.packages).label}; start it with --packages {config.packages}, or pass "
+                "--evaluator.packages with its own"
+            )
+        yield client, {name: about[name] for name in ("isolation", "environment")}
 
 
 def _find_needs(problems: Sequence[Problem], limits: Mapping[str, float]) -> Iterator[tuple[str, float, str]]:
@@ -129,6 +145,8 @@ class _OnNodes:
                 workers_per_node=self._config.workers,
                 processors_per_worker=0,
                 stop=self._config.stop,
+                nice=self._config.nice,
+                packages=self._config.packages,
                 unsafe=self._config.unsafe_sandbox,
             )
         return self._judge.judge(programs, problems, on_verdict=on_verdict)

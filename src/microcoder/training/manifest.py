@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import microcoder
 from microcoder.config import flatten
+from microcoder.machine import count_processors
 from microcoder.training.config import TrainConfig
 
 FORMAT = 1
@@ -38,6 +39,7 @@ NEUTRAL_KEYS = (
     "evaluator.backend",
     "evaluator.url",
     "evaluator.workers",
+    "evaluator.nice",
     "checkpoint.every_steps",
     "checkpoint.keep",
     "checkpoint.keep_best",
@@ -57,13 +59,13 @@ def build_manifest(
     command: Sequence[str],
     problems: Mapping[str, Any],
     machine: Mapping[str, Any],
-    isolation: Mapping[str, Any],
+    judged_by: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the manifest of a run that is about to start."""
     return {
         "format": FORMAT,
         "name": name,
-        "microcoder_version": version("microcoder"),
+        "microcoder_version": microcoder.__version__,
         "command": list(command),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": config.model_dump(mode="json"),
@@ -75,10 +77,10 @@ def build_manifest(
         "machine": {
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "num_cpus": len(os.sched_getaffinity(0)),
+            "num_cpus": count_processors(),
             **machine,
         },
-        "isolation": dict(isolation),
+        **judged_by,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -112,7 +112,7 @@ def run_training(
     policy = engine.load_policy(config, observer=observer)
     leads = engine.is_main_process()
     with (
-        open_judge(config.evaluator, tasks.problems) as (judge, isolation),
+        open_judge(config.evaluator, tasks.problems) as (judge, judged_by),
         run.lock() if leads else nullcontext(),
     ):
         if leads:
@@ -125,7 +125,7 @@ def run_training(
                     command=command,
                     problems=tasks.as_record(),
                     machine=engine.describe_machine(config),
-                    isolation=isolation,
+                    judged_by=judged_by,
                 )
                 _open_run(run, manifest, observer=observer)
         engine.wait_for_everyone()
@@ -236,7 +236,8 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], *, observer: Observer
     """Write the manifest of a new run, or cut an interrupted one back to its last checkpoint.
 
     Raises:
-        TrainingError: the problems or the number of processes are not those that the run began with.
+        TrainingError: the problems, the packages of programs or the number of processes are not those that the run
+            began with.
     """
     if not run.has_begun:
         write_json(run.manifest, manifest)
@@ -251,12 +252,25 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], *, observer: Observer
                 f"{run.root} began with {what} {json.dumps(old)}, now they are {json.dumps(new)}; "
                 "put back what it began with, or use another --run-dir"
             )
+    imported, now = (_importable(judged_by) for judged_by in (recorded, manifest))
+    if imported != now:
+        raise TrainingError(
+            f"{run.root} began with programs that import the packages {json.dumps(imported)}, now it is "
+            f"{json.dumps(now)}; put back what it began with, or use another --run-dir"
+        )
+    if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
+        observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
     if recorded["packages"] != manifest["packages"]:
         observer.note(f"going on under other packages than the run began with: {json.dumps(manifest['packages'])}")
     shutil.rmtree(run.checkpoints / STAGING, ignore_errors=True)
     step = run.latest_checkpoint_step()
     run.rewind(-1 if step is None else step)
     observer.note(f"starting {run.root} again" if step is None else f"going on with {run.root} after step {step}")
+
+
+def _importable(manifest: Mapping[str, Any]) -> list[str]:
+    """Return which packages programs may import, by the manifest of a run."""
+    return manifest["environment"]["packages"]["pins"]
 
 
 def _tell_finished(run: RunDirectory, observer: Observer) -> dict[str, Any]:

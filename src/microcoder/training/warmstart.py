@@ -7,7 +7,6 @@ folder, so that nothing downstream knows it from a downloaded model.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import math
 import random
@@ -25,6 +24,7 @@ from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 import microcoder.micro
+from microcoder.machine import lock_file
 from microcoder.micro import Demonstration, generate_demonstrations
 from microcoder.runs import write_json
 from microcoder.training.config import MicroModel, TrainConfig, WarmStartConfig
@@ -101,7 +101,7 @@ def checkpoint_digest(config: WarmStartConfig) -> str:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_file(file, waits=True)
         yield
 
 

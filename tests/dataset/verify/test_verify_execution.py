@@ -114,6 +114,32 @@ def test_a_checker_that_fails_is_told_from_a_wrong_reference(judge: Judge) -> No
     assert rejected.reason == "checker_fails"
 
 
+BROKEN_BY_100 = "import sys\nsaid = int(open(sys.argv[2]).read())\nsys.exit(3 if said > 98 else said != %s)\n"
+
+
+def test_a_checker_that_crashes_on_a_right_output_is_no_checker(judge: Judge) -> None:
+    code = BROKEN_BY_100 % "int(open(sys.argv[3]).read())"
+    answers = [{"input": f"{n} 0\n", "output": f"{n if n < 99 else 0}\n"} for n in (1, 2, 100)]
+    rejected = verify_one(judge, checker={"type": "program", "code": code}, tests=answers)
+    assert isinstance(rejected, Rejection)
+    assert rejected.reason == "checker_fails"
+    assert "the checker crashed on this output" in rejected.detail
+
+
+def test_a_checker_that_refuses_its_own_answer_is_said_with_the_problem(judge: Judge, tmp_path: Path) -> None:
+    code = BROKEN_BY_100 % "sum(map(int, open(sys.argv[1]).read().split()))"
+    tests = [{"input": f"{n} 1\n", "output": f"{n + (n == 3)}\n"} for n in range(5)]
+    with VerdictStore(tmp_path / "store.sqlite") as store:
+        candidates = [make_candidate(checker={"type": "program", "code": code}, tests=tests)]
+        (kept,) = verify(candidates, judge, FAST, store=store)
+        assert isinstance(kept, Candidate)
+        assert kept.flags == ("checker_refuses_answer",)
+        assert any("test 1: the checker refused it" in line.detail for line in kept.lineage)
+        runs = judge.statistics.runs
+        assert verify(candidates, judge, FAST, store=store) == [kept]
+        assert judge.statistics.runs == runs
+
+
 def test_a_program_that_crashes_is_dropped_and_the_problem_kept(judge: Judge) -> None:
     crashes = RIGHT + "assert a < 9\n"
     kept = verify_one(judge, solutions=accepted(crashes, RIGHT))
@@ -162,9 +188,9 @@ def test_a_real_contest_is_kept_and_its_wrong_programs_are_caught(
 ) -> None:
     pytest.importorskip("yaml")
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
-    from dataset_verify import read_candidate  # pyrefly: ignore[missing-import]
+    from dataset_verify import read_candidates  # pyrefly: ignore[missing-import]
 
-    candidate = read_candidate(kodsport / "peragrams")
+    (candidate,) = read_candidates(kodsport / "peragrams", 0, 1)
     assert isinstance(candidate, Candidate)
     settings = VerifySettings(runs=1, max_accepted=2, max_wrong=3)
     (evidence,) = gather([candidate], judge, settings)

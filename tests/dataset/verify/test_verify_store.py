@@ -13,7 +13,7 @@ VERDICT = Verdict(Outcome.WRONG_ANSWER, (FAILED,), 3, "test 1: line 1", "full")
 
 
 def test_a_verdict_outlives_its_process(tmp_path: Path) -> None:
-    key = verdict_key(Program("print(1)"), PROBLEM, stop="never")
+    key = verdict_key(Program("print(1)"), PROBLEM, stop="never", environment="Python 3.11.7")
     with VerdictStore(tmp_path / "a" / "store.sqlite") as store:
         assert store.find(key) is None
         store.keep(key, VERDICT)
@@ -29,8 +29,8 @@ def test_a_fault_of_the_sandbox_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_whatever_changes_a_verdict_changes_its_key() -> None:
-    def key(code: str = "pass", stop: str = "never", **changed: object) -> bytes:
-        return verdict_key(Program(code), PROBLEM.model_copy(update=changed), stop=stop)
+    def key(code: str = "pass", stop: str = "never", environment: str = "Python 3.11.7", **changed: object) -> bytes:
+        return verdict_key(Program(code), PROBLEM.model_copy(update=changed), stop=stop, environment=environment)
 
     keys = [
         key(),
@@ -40,6 +40,8 @@ def test_whatever_changes_a_verdict_changes_its_key() -> None:
         key(memory_limit_mib=64),
         key(time_limit_seconds=1.0),
         key(fn_name="f"),
+        key(language_version="3.13"),
+        key(environment="Python 3.13.0"),
     ]
     assert len(set(keys)) == len(keys)
     assert key(id="another", statement="text") == key()

@@ -19,7 +19,7 @@ from microcoder.dataset.benchmarks.payload import decode_tests
 from microcoder.dataset.benchmarks.question import Question
 from microcoder.errors import ConfigError, DataError
 from microcoder.evaluator import check_problem
-from microcoder.types import Problem, TestCase
+from microcoder.types import Dialect, Problem, TestCase
 
 NEWEST_VERSION = 6
 TIME_LIMIT_SECONDS = 6.0
@@ -108,6 +108,7 @@ def read_livecodebench(
     selection: Selection | None = None,
     time_limit_seconds: float = TIME_LIMIT_SECONDS,
     memory_limit_mib: int = MEMORY_LIMIT_MIB,
+    dialect: Dialect = "plain",
     on_broken: Callable[[str], None] | None = None,
 ) -> list[Question]:
     """Read the selected problems, ordered by id as LiveCodeBench orders them.
@@ -121,7 +122,9 @@ def read_livecodebench(
         DataError: a file is missing, a row is broken (which line, what, how to fix it), or nothing is selected.
     """
     selection = selection or Selection()
-    limits = {"time_limit_seconds": time_limit_seconds, "memory_limit_mib": memory_limit_mib}
+    judged_by: dict[str, Any] = {"time_limit_seconds": time_limit_seconds, "memory_limit_mib": memory_limit_mib}
+    if dialect != "plain":  # Only then: a run that was begun without the choice may go on.
+        judged_by["dialect"] = dialect
     questions: dict[str, Question] = {}
     num_rows = 0
     for file in find_files(path, release):
@@ -131,7 +134,7 @@ def read_livecodebench(
             if not selection.holds(row.values["platform"], row.values["difficulty"], held):
                 continue
             try:
-                question = _read_question(row, held, limits)
+                question = _read_question(row, held, judged_by)
             except DataError as error:
                 if on_broken is None:
                     raise
@@ -212,15 +215,15 @@ def _read_date(row: _Row) -> datetime:
         raise DataError(f"{row.where}: contest_date {text!r} is no ISO date such as 2025-01-18T00:00:00") from None
 
 
-def _read_question(row: _Row, held: datetime, limits: Mapping[str, Any]) -> Question:
+def _read_question(row: _Row, held: datetime, judged_by: Mapping[str, Any]) -> Question:
     values = row.values
-    problem = _read_problem(row, limits)
+    problem = _read_problem(row, judged_by)
 
     def load() -> Problem:
         line = row.read_again()
         if hashlib.sha256(line).hexdigest() != row.digest:
             raise DataError(f"{row.where} has changed since it was first read; start again")
-        return _read_problem(_Row(row.where, _parse(line, row.where), row.digest, row.read_again), limits)
+        return _read_problem(_Row(row.where, _parse(line, row.where), row.digest, row.read_again), judged_by)
 
     return Question(
         id=values["question_id"],
@@ -231,12 +234,12 @@ def _read_question(row: _Row, held: datetime, limits: Mapping[str, Any]) -> Ques
         date=held,
         starter_code=values["starter_code"],
         fn_name=problem.fn_name,
-        digest=hashlib.sha256(f"{row.digest}{sorted(limits.items())}".encode()).hexdigest()[:16],
+        digest=hashlib.sha256(f"{row.digest}{sorted(judged_by.items())}".encode()).hexdigest()[:16],
         load=load,
     )
 
 
-def _read_problem(row: _Row, limits: Mapping[str, Any]) -> Problem:
+def _read_problem(row: _Row, judged_by: Mapping[str, Any]) -> Problem:
     values = row.values
     tests = [*_read_tests(row, "public_test_cases"), *_read_tests(row, "private_test_cases")]
     if not tests:
@@ -256,7 +259,7 @@ def _read_problem(row: _Row, limits: Mapping[str, Any]) -> Problem:
         fn_name=fn_name,
         tests=tuple(test for test, _ in tests),
         tier=values["difficulty"] or None,
-        **limits,
+        **judged_by,
     )
     try:
         check_problem(problem)

@@ -15,6 +15,7 @@ from microcoder.dataset.filter import FilterSettings
 from microcoder.dataset.formats import FORMATS
 from microcoder.dataset.process import ProcessSettings
 from microcoder.dataset.verify import VerifySettings
+from microcoder.evaluator.packages import STANDARD
 
 
 class SourceSettings(Config):
@@ -107,6 +108,8 @@ class BuildConfig(Config):
     filter: FilterSettings = FilterSettings()
     difficulty: DifficultySettings = DifficultySettings()
     verify: VerifySettings = VerifySettings()
+    packages: str = STANDARD
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""
     unsafe_sandbox: bool = False
     """Verify even where the sandbox cannot be closed. Unsafe: only for programs you trust."""
 

@@ -7,6 +7,8 @@ from microcoder.dataset.build.inputs import FileDigests, digest_sources
 from microcoder.dataset.build.verification import AttemptsStep, VerifyStep
 from microcoder.dataset.build.works import CollectSettings, FilterStep, PredictStep, ProcessStep
 from microcoder.dataset.pipeline import BarrierStep, MapStep, Step
+from microcoder.evaluator.interpreter import CURRENT_VERSION
+from microcoder.evaluator.packages import load_profile
 
 _WORKS = "microcoder.dataset.build.works"
 _BARRIERS = "microcoder.dataset.build.barriers"
@@ -82,6 +84,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
             (_DIFFICULTY, _REASONS, _ENDPOINT),
         ),
     ]
+    environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
     if difficulty.responses is not None:
         steps.append(
             MapStep(
@@ -92,6 +95,8 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
                     responses=difficulty.responses,
                     responses_digest=digests.find(difficulty.responses),
                     workers=config.workers,
+                    packages=config.packages,
+                    environment=environment,
                     unsafe=config.unsafe_sandbox,
                 ),
                 f"{_VERIFICATION}:open_attempts",
@@ -108,6 +113,8 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
                 verify=config.verify,
                 memory=config.work_folder / "verification",
                 workers=config.workers,
+                packages=config.packages,
+                environment=environment,
                 unsafe=config.unsafe_sandbox,
             ),
             f"{_VERIFICATION}:open_verify",

@@ -28,6 +28,7 @@ from microcoder.dataset.verify import (
 )
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge
+from microcoder.evaluator.packages import STANDARD
 from microcoder.runs import write_json
 
 
@@ -37,6 +38,9 @@ class AttemptsStep(Config):
     model: str
     responses: Path = Field(exclude=True)
     responses_digest: str
+    packages: str = Field(default=STANDARD, exclude=True)
+    environment: str
+    """What programs run on, by the content of the packages' file."""
     workers: int | None = Field(default=None, exclude=True)
     unsafe: bool = Field(default=False, exclude=True)
 
@@ -45,6 +49,9 @@ class VerifyStep(Config):
     """What the verify step needs."""
 
     verify: VerifySettings
+    packages: str = Field(default=STANDARD, exclude=True)
+    environment: str
+    """What programs run on, by the content of the packages' file."""
     memory: Path = Field(exclude=True)
     """Where verdicts and counts are kept; it decides nothing."""
     workers: int | None = Field(default=None, exclude=True)
@@ -55,7 +62,7 @@ class VerifyStep(Config):
 def open_attempts(settings: AttemptsStep) -> Iterator[Work]:
     """Judge a model's attempts at each problem; its pass rate goes with the problem."""
     responses = read_responses(settings.responses)
-    with Judge(workers=settings.workers, unsafe=settings.unsafe) as judge:
+    with Judge(workers=settings.workers, packages=settings.packages, unsafe=settings.unsafe) as judge:
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
             rates = {
@@ -71,7 +78,13 @@ def open_attempts(settings: AttemptsStep) -> Iterator[Work]:
 def open_verify(settings: VerifyStep) -> Iterator[Work]:
     """Verify problems by execution; what the rates of the card are made of is kept on the way."""
     with (
-        Judge(workers=settings.workers, stop="first_limit", cache_size=0, unsafe=settings.unsafe) as judge,
+        Judge(
+            workers=settings.workers,
+            stop="first_limit",
+            cache_size=0,
+            packages=settings.packages,
+            unsafe=settings.unsafe,
+        ) as judge,
         VerdictStore(settings.memory / "verdicts.sqlite") as store,
     ):
 

@@ -54,7 +54,7 @@ def _union(first: Sequence[str], *more: Sequence[str]) -> tuple[str, ...]:
 
 
 def _called_alike(one: Candidate, other: Candidate) -> bool:
-    return one.fn_name == other.fn_name
+    return one.fn_name == other.fn_name and one.call == other.call
 
 
 def _merge_tests(kept: Candidate, others: Sequence[Candidate]) -> tuple[tuple[TestCase, ...], tuple[str, ...], int]:

@@ -2,21 +2,26 @@
 
 An assertion becomes a test where a call of the function, with literal arguments, is compared with a literal: by `==`
 or `is`, within a tolerance (`abs(f(x) - y) < 1e-6`, `math.isclose`, `pytest.approx`). Names bound to literals before
-stand for them. Everything else is counted and left out.
+stand for them. `list_node([1, 2])` and `tree_node([1, None, 2])` say what an argument or a result is (LeetCodeDataset).
+Everything else is counted and left out.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from microcoder.dataset.formats.calls import NotACall, Signature, write_call
 from microcoder.dataset.formats.text import parse_python, shorten
-from microcoder.types import Checker, TestCase
+from microcoder.types import Call, Checker, TestCase
 
+_BUILDERS = {"list_node": "ListNode", "tree_node": "TreeNode"}
+_SAME = ("is_same_list", "is_same_tree")
+_WORDS = {"inf": math.inf, "nan": math.nan, "null": None, "true": True, "false": False}
 _ROOTS = ("Solution", "solution", "my_solution", "sol")
 
 
@@ -28,6 +33,8 @@ class Asserted:
     dropped: tuple[str, ...] = ()
     """Why each assertion that is no test was left out."""
     checker: Checker = field(default_factory=Checker)
+    call: Call | None = None
+    """What arguments and results are, where the assertions say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,9 @@ class _Claim:
     expected: Any
     absolute: float | None = None
     relative: float | None = None
+    kinds: tuple[str, ...] = ()
+    """What each argument is."""
+    returns: str = "json"
 
 
 class _Bound(NamedTuple):
@@ -122,7 +132,17 @@ class _Reader:
             except NotACall as error:
                 dropped.append(str(error))
         checker = Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
-        return Asserted(tuple(tests), tuple(dropped), checker)
+        return Asserted(tuple(tests), tuple(dropped), checker, self._call())
+
+    def _call(self) -> Call | None:
+        """Return what all claims together say; a kind that one of them names holds for all."""
+        longest = max((len(claim.kinds) for claim in self._claims), default=0)
+        kinds = ["json"] * longest
+        for claim in self._claims:
+            for place, kind in enumerate(claim.kinds):
+                kinds[place] = kind if kind != "json" else kinds[place]
+        returns = next((claim.returns for claim in self._claims if claim.returns != "json"), "json")
+        return Call(parameters=tuple(kinds), returns=returns) if {*kinds, returns} != {"json"} else None
 
     def _read_one(self, test: ast.expr, names: _Names) -> None:
         try:
@@ -145,7 +165,10 @@ class _Reader:
                 match other:
                     case ast.Call(func=ast.Attribute(attr="approx"), args=[value], keywords=options):
                         return self._claim_close(call, value, options, names, ("rel", 1e-6), "abs")
-                return _Claim(self._read_call(call, names), parse_value(other, names))
+                return self._claim(call, other, names)
+            case ast.Call(func=ast.Name(id=name), args=[left, right], keywords=[]) if name in _SAME:
+                call, other = (left, right) if self._is_call(left) else (right, left)
+                return self._claim(call, other, names)
             case ast.Compare(
                 left=ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)]),
                 ops=[ast.Lt() | ast.LtE()],
@@ -153,11 +176,15 @@ class _Reader:
             ):
                 call, other = (left, right) if self._is_call(left) else (right, left)
                 expected, within = parse_value(other, names), parse_value(bound, names)
-                return _Claim(self._read_call(call, names), _real(expected), absolute=_tolerance(within))
+                return _Claim(self._read_call(call, names)[0], _real(expected), absolute=_tolerance(within))
             case ast.Call(func=ast.Attribute(attr="isclose") | ast.Name(id="isclose"), args=[left, right]):
                 call, other = (left, right) if self._is_call(left) else (right, left)
                 return self._claim_close(call, other, test.keywords, names, ("rel_tol", 1e-9), "abs_tol")
         raise NotACall(f"no call compared with a literal: {_show(test)}")
+
+    def _claim(self, call: ast.expr, other: ast.expr, names: _Names) -> _Claim:
+        arguments, kinds = self._read_call(call, names)
+        return _Claim(arguments, parse_value(other, names), kinds=kinds, returns=_kind_of(other))
 
     def _claim_close(
         self,
@@ -174,7 +201,7 @@ class _Reader:
             raise NotACall(f"unknown options of a tolerance: {', '.join(given)}")
         within = {name: _tolerance(number) for name, number in (given or dict([relative])).items() if number}
         expected = _real(parse_value(value, names))
-        return _Claim(self._read_call(call, names), expected, within.get(absolute), within.get(relative[0]))
+        return _Claim(self._read_call(call, names)[0], expected, within.get(absolute), within.get(relative[0]))
 
     def _is_call(self, node: ast.expr) -> bool:
         match node:
@@ -184,32 +211,39 @@ class _Reader:
                 return name in self._called and root in _ROOTS
         return False
 
-    def _read_call(self, node: ast.expr, names: _Names) -> list[Any]:
+    def _read_call(self, node: ast.expr, names: _Names) -> tuple[list[Any], tuple[str, ...]]:
+        """Return the arguments of a call in the order of the parameters, and what each is."""
         if not isinstance(node, ast.Call) or not self._is_call(node):
             raise NotACall(f"no call of {' or '.join(sorted(self._called))}: {_show(node)}")
         positional: list[Any] = []
+        kinds: list[str] = []
         for argument in node.args:
             if isinstance(argument, ast.Starred):
                 spread = parse_value(argument.value, names)
                 if not isinstance(spread, list | tuple):
                     raise NotACall(f"no list of arguments: {_show(argument)}")
                 positional += spread
+                kinds += ["json"] * len(spread)
             else:
                 positional.append(parse_value(argument, names))
+                kinds.append(_kind_of(argument))
         named: dict[str, Any] = {}
+        named_kinds: dict[str, Any] = {}
         for keyword in node.keywords:
             value = parse_value(keyword.value, names)
             if keyword.arg is not None:
                 named[keyword.arg] = value
+                named_kinds[keyword.arg] = _kind_of(keyword.value)
             elif isinstance(value, dict) and all(isinstance(key, str) for key in value):
                 named |= value
+                named_kinds |= dict.fromkeys(value, "json")
             else:
                 raise NotACall(f"no named arguments: {_show(keyword.value)}")
-        return self._signature.arrange(positional, named)
+        return self._signature.arrange(positional, named), tuple(self._signature.arrange(kinds, named_kinds))
 
 
 class _Literals(ast.NodeTransformer):
-    """Puts literals where names stand for them, and constants for inf and nan, in place."""
+    """Puts literals where names stand for them, constants for inf, nan and JSON's words, lists for nodes, in place."""
 
     def __init__(self, names: _Names) -> None:
         self._names = names
@@ -217,7 +251,7 @@ class _Literals(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id in self._names:
             return self._names[node.id].node
-        return ast.Constant(float(node.id)) if node.id in ("inf", "nan") else node
+        return ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         is_math = isinstance(node.value, ast.Name) and node.value.id in ("math", "np", "numpy")
@@ -228,7 +262,33 @@ class _Literals(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(text))], keywords=[]):
                 if text.strip().lower().lstrip("+-") in ("inf", "infinity", "nan"):
                     return ast.Constant(float(text))
+            case ast.Call(func=ast.Name(id=name), args=[values], keywords=[]) if name in _BUILDERS:
+                return _drop_orphans(self.visit(values)) if name == "tree_node" else self.visit(values)
+        self.generic_visit(node)
         return node
+
+
+def _drop_orphans(values: ast.expr) -> ast.expr:
+    """Leave out the items of a level-order list that have no parent, as what builds the tree does."""
+    if isinstance(values, ast.List):
+        places, kept = 1, 0
+        for item in values.elts:
+            if places == 0:
+                break
+            places += -1 if isinstance(item, ast.Constant) and item.value is None else 1
+            kept += 1
+        return ast.List(values.elts[:kept], values.ctx)
+    return values
+
+
+def _kind_of(node: ast.expr) -> str:
+    """Return what an argument or a result is, by what builds it."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)) if name in _BUILDERS:
+            return _BUILDERS[name]
+        case ast.List(elts=[first, *rest]) if (kind := _kind_of(first)) != "json":
+            return f"list[{kind}]" if all(_kind_of(one) == kind for one in rest) else "json"
+    return "json"
 
 
 def _real(value: Any) -> Any:

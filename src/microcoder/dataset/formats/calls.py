@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from microcoder.dataset.formats.text import is_comparable, is_json_value, parse_python, read_json, shorten, write_json
+from microcoder.dataset.formats.text import is_comparable, is_json_value, read_json, shorten, write_json
+from microcoder.signatures import find_head
 from microcoder.types import TestCase
-
-_OPEN, _CLOSE = "([{", ")]}"
 
 
 class NotACall(ValueError):
@@ -42,17 +40,8 @@ class Signature:
 
 def read_signature(source: str, name: str) -> Signature | None:
     """Find the parameters of a function or method in code that may be cut off after its head; None where it is not."""
-    found = re.search(rf"\bdef[ \t]+{re.escape(name)}[ \t]*\(", source) if name.isidentifier() else None
-    if found is None:
-        return None
-    depth, end = 0, found.end() - 1
-    for end in range(found.end() - 1, len(source)):
-        depth += (source[end] in _OPEN) - (source[end] in _CLOSE)
-        if depth == 0:
-            break
-    tree = parse_python(f"def f{source[found.end() - 1 : end + 1]}: pass")
-    function: Any = tree.body[0] if tree is not None and tree.body else None
-    if function is None or not hasattr(function, "args"):
+    function = find_head(source, name)
+    if function is None:
         return None
     names = [argument.arg for argument in [*function.args.posonlyargs, *function.args.args]]
     return Signature(tuple(names[1:] if names[:1] in (["self"], ["cls"]) else names))

@@ -14,7 +14,7 @@ from typing import Any
 from microcoder.dataset.candidates import Candidate, Solution
 from microcoder.dataset.formats.assertions import read_assertions
 from microcoder.dataset.formats.calls import read_signature
-from microcoder.dataset.formats.encodings import Tests
+from microcoder.dataset.formats.encodings import Tests, infer_call_of
 from microcoder.dataset.formats.programs import LANGUAGES, head_of, public_methods
 from microcoder.dataset.formats.row import Malformed, Row
 from microcoder.dataset.formats.text import read_yaml
@@ -93,7 +93,7 @@ def _read_examples(description: str, code: str, fn_name: str) -> Tests:
     notes = [("tests", "examples of the statement")] if tests else []
     if dropped:
         notes.append(("tests", f"{len(dropped)} of {len(calls)} examples left out: {dropped[0]}"))
-    return Tests(tuple(tests), fn_name, notes=tuple(notes))
+    return Tests(tuple(tests), fn_name, notes=tuple(notes), call=infer_call_of(code, fn_name, tests))
 
 
 def _find_examples(text: str) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from microcoder.dataset.candidates import Candidate
@@ -19,7 +20,8 @@ from microcoder.dataset.formats.assertions import read_assertions
 from microcoder.dataset.formats.calls import NotACall, check_call, read_signature, write_call
 from microcoder.dataset.formats.row import Malformed
 from microcoder.dataset.formats.text import shorten
-from microcoder.types import Checker, TestCase
+from microcoder.signatures import find_call
+from microcoder.types import Call, Checker, Problem, TestCase
 
 _CALLS = ("function_call", "functional", "call_based")
 _STREAMS = ("stdin_stdout", "stdin", "stdio", "")
@@ -35,11 +37,12 @@ class Tests:
     fn_name: str | None = None
     checker: Checker = field(default_factory=Checker)
     notes: tuple[tuple[str, str], ...] = ()
+    call: Call | None = None
 
     @property
     def fields(self) -> dict[str, Any]:
         """What a candidate takes from them."""
-        return {"tests": self.tests, "fn_name": self.fn_name, "checker": self.checker}
+        return {"tests": self.tests, "fn_name": self.fn_name, "call": self.call, "checker": self.checker}
 
 
 def decode_tests(value: Any, *, fn_name: str = "", platform: str = "", code: str = "") -> Tests:
@@ -97,7 +100,27 @@ def asserted_tests(sources: Sequence[str], *, fn_name: str, code: str = "", call
     found = read_assertions("\n".join(sources), called=(fn_name, *called), signature=signature)
     if not found.tests:
         raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(found.dropped)) or "no assertion")
-    return Tests(found.tests, fn_name, found.checker, _note_dropped(found.dropped, len(found.tests)))
+    call = merge_calls(infer_call_of(code, fn_name, found.tests), found.call)
+    return Tests(found.tests, fn_name, found.checker, _note_dropped(found.dropped, len(found.tests)), call)
+
+
+def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:
+    """Return what starter code says about a function that these tests call."""
+    if not tests:
+        return None
+    return find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests[:1])))
+
+
+def merge_calls(said: Call | None, shown: Call | None) -> Call | None:
+    """Return what annotations say, corrected by what the tests show."""
+    if said is None or shown is None:
+        return shown or said
+    kinds = [
+        mine if theirs == "json" else theirs
+        for mine, theirs in zip_longest(said.parameters, shown.parameters, fillvalue="json")
+    ]
+    returns = said.returns if shown.returns == "json" else shown.returns
+    return said.model_copy(update={"parameters": tuple(kinds), "returns": returns})
 
 
 def _note_dropped(dropped: Sequence[str], kept: int) -> tuple[tuple[str, str], ...]:

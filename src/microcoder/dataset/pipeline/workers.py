@@ -15,6 +15,8 @@ from microcoder.dataset.candidates import Candidate
 from microcoder.dataset.pipeline.parts import read_kept, write_part
 from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, load, open_work
 from microcoder.errors import DataError, MicroCoderError
+from microcoder.machine import count_processors
+from microcoder.serving.ray_start import allow_slow_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Runner:
     @property
     def num_workers(self) -> int:
         """Processes at the same time."""
-        return self.workers or len(os.sched_getaffinity(0))
+        return self.workers or count_processors()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,8 @@ def run_chain(
 
     # Natively is how Daft runs where nothing else was said; it can be said only once in a process.
     if runner.kind == "ray":
+        if runner.address is None:
+            allow_slow_start(os.environ)
         daft.set_runner_ray(address=runner.address, noop_if_initialized=True)
     work = daft.cls(ShardWorker, max_concurrency=workers, use_process=True)(chain)
     frame = daft.from_pydict({"place": list(range(len(given))), "given": list(given), "paths": list(paths)})

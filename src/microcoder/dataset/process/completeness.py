@@ -49,7 +49,6 @@ _MANY_ANSWERS = re.compile(
     r"несколько[^.\n]{0,60}люб",
     re.IGNORECASE,
 )
-_ANY_ORDER = re.compile(r"\bin any order\b|任意顺序|按任意顺序", re.IGNORECASE)
 # A number begins where its digits begin, and has no more than nine groups: tried anywhere else, a long run of digits
 # would cost its square.
 _WRITTEN = r"-?(?<!\d)(?:\d{1,3}(?:[ ,_]\d{3}){1,9}\b|\d++(?:\.\d++)?)(?:[ ]*[*x][ ]*\d++)?(?:\^[ ]*\(?\d++\)?)?"
@@ -170,8 +169,3 @@ def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
         elif printed not in outputs[given]:
             flags.add("samples_differ")
     return flags if candidate.tests else set()
-
-
-def allows_any_order(text: str) -> bool:
-    """Tell whether a statement lets the parts of the answer come in any order."""
-    return _ANY_ORDER.search(text) is not None

@@ -13,6 +13,7 @@ from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags
 from microcoder.dataset.process.instructions import find_starter_code, strip_instruction
 from microcoder.dataset.process.languages import LanguageSettings, identify
+from microcoder.dataset.process.order import find_order
 from microcoder.dataset.process.sections import normalise
 from microcoder.dataset.process.testcases import normalise_tests
 from microcoder.dataset.process.translation import TranslationSettings, translate
@@ -63,6 +64,7 @@ def process(
         candidate = translated
     if candidate.fn_name and not candidate.starter_code:
         return reject(candidate, "process", "no_signature", candidate.fn_name)
+    candidate = candidate.change("process", "find_order/1", checker=find_order(candidate) or candidate.checker)
     candidate = candidate.change("process", "find_flags/1", flags=find_flags(candidate))
     if settings.instruction == "append":
         instruction = format_instruction(

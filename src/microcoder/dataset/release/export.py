@@ -14,6 +14,7 @@ from microcoder.dataset.problems import write_problems
 from microcoder.errors import DataError
 from microcoder.prompts import build_prompt
 from microcoder.runs import write_parquet, write_text
+from microcoder.signatures import find_call
 from microcoder.types import Checker, Problem
 
 _VERL = pa.schema(
@@ -35,10 +36,11 @@ _COMPARED_PLAINLY = frozenset({Checker(type=kind) for kind in ("default", "exact
 def to_verl(problems: Sequence[Problem], path: Path) -> int:
     """Write verl's RL Parquet; `ground_truth` is the JSON that prime_code and sandbox_fusion read.
 
-    It has no place for a checker: problems that need one are left out, as right answers would be refused.
+    It has no place for a checker, nor for lists and trees: problems that need them are left out, as right answers
+    would be refused.
     """
     rows = []
-    plain = [problem for problem in problems if problem.checker in _COMPARED_PLAINLY]
+    plain = [problem for problem in problems if problem.checker in _COMPARED_PLAINLY and find_call(problem) is None]
     for index, problem in enumerate(plain):
         tests: dict[str, Any] = {
             "inputs": [test.input for test in problem.tests],

@@ -11,6 +11,7 @@ from microcoder.dataset.verify.settings import Role, VerifySettings
 from microcoder.types import Outcome, Record, TestCase
 
 STEP = "verify/2"
+_CRASHED = "the checker crashed"
 _TOO_SLOW: tuple[Role, ...] = ("slow", "partial")
 """Most partial programs are right and too slow for the largest tests; which are wrong, nobody says."""
 
@@ -43,6 +44,8 @@ class Evidence(Record):
     trials: tuple[Trial, ...]
     outputs: Literal["agree", "differ", "unknown"] = "unknown"
     """Whether accepted programs whose output was refused say the same as each other."""
+    refused_answers: str = ""
+    """What the checker program said of the first of the problem's own answers that it does not accept."""
 
     def tried_as(self, *roles: Role) -> list[Trial]:
         """Return the trials with these roles that say something about their program."""
@@ -79,6 +82,8 @@ def _find_failing(evidence: Evidence, accepted: Sequence[Trial], settings: Verif
     detail = f"{len(failing)} of {len(accepted)} accepted programs fail; {first.name}: {_say(first)}"
     if first.is_flaky:
         return Fault("flaky", detail)
+    if _CRASHED in first.detail:
+        return Fault("checker_fails", detail)
     if refused and (evidence.outputs == "differ" or len(failing) < len(accepted)):
         return Fault("needs_checker", detail)
     if refused and evidence.outputs == "agree":
@@ -125,6 +130,9 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     if 2 * len(passing) > slow:
         how = f"{len(passing)} of {slow} slow or partial programs pass"
         candidate = candidate.change("verify", STEP, how, flags=(*candidate.flags, "slow_passes"))
+    if evidence.refused_answers:
+        how = f"the checker does not accept an answer of the problem itself: {evidence.refused_answers}"
+        candidate = candidate.change("verify", STEP, how, flags=(*candidate.flags, "checker_refuses_answer"))
     changed = candidate.change("verify", STEP, _describe(evidence), solutions=_references_first(evidence))
     how = f"{settings.choice.mode}: {len(chosen)} of {len(candidate.tests)}"
     tests = tuple(candidate.tests[number] for number in chosen)

@@ -19,12 +19,14 @@ from microcoder.dataset.verify.plans import Attempt, Plan, convert, plan, proble
 from microcoder.dataset.verify.reproducible import LIMITS, at_reference_speed, stable_detail
 from microcoder.dataset.verify.settings import VerifySettings
 from microcoder.dataset.verify.store import VerdictStore, verdict_key
-from microcoder.evaluator import Judge
+from microcoder.evaluator import Judge, judge_answers
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 _WORKED_SHARE = 0.05
 """Of its wall time: a program that waits for input that never comes, or sleeps, works less."""
 _MOST_TRIES = 4
+_OWN_ANSWERS = Program(None, reason="the problem's own answers")
+"""Names them in the store of verdicts, where no program has no code."""
 
 
 class Executor:
@@ -36,7 +38,8 @@ class Executor:
 
     def run(self, pairs: Sequence[tuple[Program, Problem]]) -> list[Verdict]:
         """Return one verdict per pair, in their order, with the times of the reference machine."""
-        keys = [verdict_key(program, problem, stop=self.judge.stop) for program, problem in pairs]
+        judge = self.judge
+        keys = [verdict_key(*pair, stop=judge.stop, environment=judge.environment.identity) for pair in pairs]
         found = {number: verdict for number, key in enumerate(keys) if (verdict := self._find(key))}
         left = [number for number in range(len(pairs)) if number not in found]
         self._judge(pairs, keys, left, found)
@@ -44,6 +47,19 @@ class Executor:
             for number in [number for number in left if _was_disturbed(found[number])]:
                 self._judge(pairs, keys, [number], found, is_last=is_last)
         return [found[number] for number in range(len(pairs))]
+
+    def judge_answers(self, problem: Problem) -> Verdict:
+        """Return what a problem's checker program says of the problem's own answers."""
+        key = verdict_key(_OWN_ANSWERS, problem, stop=self.judge.stop, environment=self.judge.environment.identity)
+        verdict = self._find(key)
+        for _ in range(_MOST_TRIES):
+            if verdict is not None and not _was_disturbed(verdict):
+                break
+            verdict = at_reference_speed(judge_answers(self.judge.run, problem), self.judge.time_scale)
+            if self._store is not None:
+                self._store.keep(key, verdict)
+        assert verdict is not None
+        return verdict
 
     def _find(self, key: bytes) -> Verdict | None:
         return None if self._store is None else self._store.find(key)
@@ -112,6 +128,7 @@ def gather(
         sound = [item for item in sound if item.passing()]
         _run_trivial(executor, sound)
         _run_others(executor, sound)
+        _ask_checkers(executor, runnable)
         found += [_evidence(item, settings) if isinstance(item, Plan) else item for item in made]
     return found
 
@@ -180,6 +197,16 @@ def _run_trivial(executor: Executor, plans: Sequence[Plan]) -> None:
     _run_all(executor, again)
 
 
+def _ask_checkers(executor: Executor, plans: Sequence[Plan]) -> None:
+    """Ask checker programs about the answers of their own problems."""
+    for item in plans:
+        if item.candidate.checker.type != "program":
+            continue
+        verdict = executor.judge_answers(problem_for(item, item.candidate.programming_language))
+        if not verdict.is_accepted and not _was_disturbed(verdict):
+            item.refused_answers = stable_detail(verdict)
+
+
 def _run_others(executor: Executor, plans: Sequence[Plan]) -> None:
     _run_all(executor, [(item, attempt) for item in plans for attempt in item.others])
 
@@ -196,7 +223,14 @@ def _evidence(item: Plan, settings: VerifySettings) -> Evidence | Rejection:
     attempts = [*item.accepted, *(a for a in item.trivial + item.others if a.verdicts)]
     num_tests = len(item.candidate.tests)
     trials = tuple(_trial(attempt, num_tests, settings) for attempt in attempts)
-    return Evidence.model_validate({"candidate": item.candidate, "trials": trials, "outputs": item.outputs})
+    return Evidence.model_validate(
+        {
+            "candidate": item.candidate,
+            "trials": trials,
+            "outputs": item.outputs,
+            "refused_answers": item.refused_answers,
+        }
+    )
 
 
 def _trial(attempt: Attempt, num_tests: int, settings: VerifySettings) -> Trial:

@@ -62,6 +62,7 @@ class Plan:
     answer_seconds: float = 0.0
     """The limit that the problem is published with."""
     outputs: str = "unknown"
+    refused_answers: str = ""
 
     def passing(self) -> list[Attempt]:
         """Return the accepted programs that passed every run so far."""
@@ -114,6 +115,8 @@ def problem_for(
         id=candidate.id,
         language=language,
         fn_name=candidate.fn_name,
+        call=candidate.call,
+        starter_code=candidate.starter_code,
         tests=tuple(candidate.tests if tests is None else tests),
         time_limit_seconds=seconds or made.limit_seconds,
         memory_limit_mib=made.memory_mib,

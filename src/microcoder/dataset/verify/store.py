@@ -13,6 +13,7 @@ from typing import Self
 import microcoder
 from microcoder import evaluator
 from microcoder.errors import DataError
+from microcoder.signatures import find_call
 from microcoder.types import Outcome, Problem, Program, TestResult, Verdict
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL) WITHOUT ROWID"
@@ -30,16 +31,29 @@ def evaluator_version() -> str:
     return f"{microcoder.__version__}+{digest.hexdigest()[:12]}"
 
 
-def verdict_key(program: Program, problem: Problem, *, stop: str) -> bytes:
-    """Return what a verdict is kept by: program, tests, comparison, limits, stop rule and evaluator version.
+def verdict_key(program: Program, problem: Problem, *, stop: str, environment: str) -> bytes:
+    """Return what a verdict is kept by: program, tests, comparison, limits, stop rule, and what judges.
+
+    That is the evaluator's version, and the Python and the packages of programs (`JudgingEnvironment.identity`).
 
     Not by the machine: what is kept is the verdict of the reference machine (see `at_reference_speed`), since a
     machine's speed is measured anew by every judge and a rebuild must find what the build kept.
     """
     judged_by = problem.model_dump(
-        mode="json", include={"fn_name", "checker", "memory_limit_mib", "tests", "time_limit_seconds"}
+        mode="json",
+        include={
+            "fn_name",
+            "dialect",
+            "checker",
+            "language_version",
+            "memory_limit_mib",
+            "tests",
+            "time_limit_seconds",
+        },
     )
-    content = [evaluator_version(), program.language, program.code, judged_by, stop]
+    call = find_call(problem)
+    judged_by["call"] = call and call.model_dump(mode="json", exclude_defaults=True)
+    content = [evaluator_version(), environment, program.language, program.code, judged_by, stop]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
 
 

@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from microcoder.evaluator.sandbox import nodes
 
-MODULES = tuple(
-    (
-        "array bisect cmath collections collections.abc copy dataclasses datetime decimal enum fractions functools heapq io "
-        "itertools json math numbers operator queue random re statistics string time typing"
-    ).split()
-)
+MODULES_TEXT = """
+array bisect cmath collections collections.abc copy dataclasses datetime decimal enum fractions functools heapq io
+itertools json math numbers operator queue random re statistics string time typing
+"""
+MODULES = tuple(MODULES_TEXT.split())
 """What a program that shares a process may import, besides `sys` and `os`, of which it may name a part."""
 
 _NUMBER = struct.Struct("<Q")
@@ -66,7 +66,7 @@ class Library:
     """The members of the modules that a program may import, and of their classes, as they were before any test."""
 
     def __init__(self) -> None:
-        modules = [importlib.import_module(name) for name in MODULES]
+        modules = [*map(importlib.import_module, MODULES), nodes]
         self._spaces: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
         seen: set[int] = set()
         for module in modules:

@@ -1,30 +1,22 @@
-"""Function-call problems: call the program's function and send its result over a typed wire.
-
-The wire is JSON with tags for what JSON lacks. The parent rebuilds plain values only, so what a result's class
-claims about itself never matters.
-"""
+"""Function-call problems: call the program's function, or its class, and send the result over a typed wire."""
 
 from __future__ import annotations
 
-import array
 import builtins
-import collections
-import collections.abc
 import contextlib
-import decimal
-import fractions
 import importlib
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from microcoder.evaluator.sandbox import nodes
 from microcoder.evaluator.sandbox.protocol import WIRE_FD
 from microcoder.evaluator.sandbox.runner import Loaded, guarded, new_main_module
+from microcoder.evaluator.sandbox.wire import Encoded, encode
 
 MODULE_NAME = "solution"
-_EXACT_IN_JSON = 1 << 53
-_MAX_DEPTH = 200
 _RECURSION_LIMIT = 50_000
 """Such problems expect recursion as deep as their input, and their programs do not set the limit."""
 
@@ -38,18 +30,8 @@ _STARRED_NAMES = (
 )
 """Modules whose public names a LeetCode program may use without importing them; later ones win."""
 
-_SEQUENCES = (
-    list,
-    range,
-    collections.deque,
-    array.array,
-    type({}.keys()),
-    type({}.values()),
-    type({}.items()),
-)
-_NOT_LISTS = (bytes, bytearray, memoryview)
-
-Encoded = bool | int | str | list[Any] | dict[str, Any] | None
+Signature = Mapping[str, Any]
+"""What a problem's `call`, or one of its methods, says; what it leaves out is plain JSON."""
 
 
 def build_prelude() -> dict[str, Any]:
@@ -66,7 +48,7 @@ def build_prelude() -> dict[str, Any]:
     with contextlib.suppress(ImportError):
         sorted_ones = importlib.import_module("sortedcontainers")
         names.update({name: getattr(sorted_ones, name) for name in ("SortedList", "SortedDict", "SortedSet")})
-    return {**names, **vars(builtins)}
+    return {**names, **nodes.GIVEN_NAMES, **vars(builtins)}
 
 
 def prelude_names() -> dict[str, tuple[str, str]]:
@@ -76,7 +58,8 @@ def prelude_names() -> dict[str, tuple[str, str]]:
         loaded = importlib.import_module(module)
         public = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
         names.update({name: (module, name) for name in public})
-    return {**names, **{module: (module, "") for module in _MODULE_NAMES.split()}}
+    modules = {module: (module, "") for module in _MODULE_NAMES.split()}
+    return {**names, **modules, **{name: ("nodes", name) for name in nodes.GIVEN_NAMES}}
 
 
 def send_result(wire: bytes) -> None:
@@ -87,16 +70,40 @@ def send_result(wire: bytes) -> None:
         wire = wire[os.write(WIRE_FD, wire) :]
 
 
-def run_function(program: Loaded, fn_name: str, prelude: dict[str, Any]) -> tuple[int, bytes]:
-    """Define the program, call its function with stdin's arguments; return the exit code and the encoded result."""
+def run_function(
+    program: Loaded,
+    fn_name: str,
+    call: Signature | None,
+    prelude: dict[str, Any],
+    enter: Callable[[dict[str, Any]], None],
+) -> tuple[int, bytes]:
+    """Define the program, call its function with stdin's arguments; return the exit code and the encoded result.
+
+    Args:
+        program: what to define.
+        fn_name: what to call.
+        call: what its arguments and its result are, beyond plain JSON.
+        prelude: its builtins.
+        enter: prepares its namespace for its dialect.
+    """
     arguments = _read_arguments()
+    if call:
+        prelude["Node"] = next((nodes.NODES[kind] for kind in _kinds_in(call)), prelude["Node"])
     namespace = new_main_module(MODULE_NAME, prelude)
     sys.setrecursionlimit(_RECURSION_LIMIT)
+    enter(namespace)
     returned: list[bytes] = []
-    status = guarded(_call, program, namespace, fn_name, arguments, returned)
+    status = guarded(_run, program, namespace, fn_name, call or {}, arguments, returned)
     with contextlib.suppress(BaseException):
         sys.stderr.flush()
     return status, b"".join(returned)
+
+
+def _kinds_in(call: Signature) -> list[str]:
+    """Return the kinds of `Node` that a call names."""
+    signatures = [call, *call.get("methods", ())]
+    named = [kind for one in signatures for kind in (*one.get("parameters", ()), one.get("returns", ""))]
+    return [kind for kind in (name.removeprefix("list[").rstrip("]") for name in named) if kind in nodes.NODES]
 
 
 def _read_arguments() -> list[Any]:
@@ -109,10 +116,20 @@ def _read_arguments() -> list[Any]:
     return arguments
 
 
-def _call(
-    program: Loaded, namespace: dict[str, Any], fn_name: str, arguments: list[Any], returned: list[bytes]
+def _run(
+    program: Loaded,
+    namespace: dict[str, Any],
+    fn_name: str,
+    call: Signature,
+    arguments: list[Any],
+    returned: list[bytes],
 ) -> None:
     exec(program.code, namespace)
+    result = (_operate if call.get("style") == "design" else _call)(namespace, fn_name, call, arguments)
+    returned.append(json.dumps(result, separators=(",", ":")).encode())
+
+
+def _call(namespace: dict[str, Any], fn_name: str, call: Signature, arguments: list[Any]) -> Encoded:
     solution = namespace.get("Solution")
     if solution is not None and hasattr(solution, fn_name):
         function = getattr(solution(), fn_name)
@@ -120,58 +137,50 @@ def _call(
         function = namespace[fn_name]
     else:
         raise NameError(f"the program defines neither Solution.{fn_name} nor a function {fn_name}")
+    if not call:
+        return encode(function(*arguments))
+    return _apply(function, call, arguments)
+
+
+def _apply(function: Any, signature: Signature, values: Sequence[Any]) -> Encoded:
+    """Call with what the arguments stand for, and flatten what the result is."""
+    arguments, originals = _build_arguments(signature, values)
     result = function(*arguments)
-    returned.append(json.dumps(encode(result), separators=(",", ":")).encode())
+    kind = signature.get("returns", "json")
+    if "result" in signature:
+        place = signature["result"]
+        result, kind = arguments[place], kind if kind != "json" else _kinds_of(signature, len(values))[place]
+    found: nodes.Nodes = {}
+    flat = nodes.flatten(kind, result, found)
+    if originals.keys() & found.keys():
+        raise TypeError("the result is to be a copy, and shares a node with an argument")
+    return encode(flat)
 
 
-def encode(value: Any, depth: int = 0) -> Encoded:
-    """Return a value's wire form; subclasses are flattened by the methods of their base class.
-
-    Raises:
-        TypeError: the value is of no kind that an expected result could have.
-    """
-    if depth > _MAX_DEPTH:
-        raise TypeError("the returned value is nested too deeply to be compared")
-    kind = type(value)
-    if value is None or kind is bool:
-        return value
-    if issubclass(kind, int):
-        number = int.__add__(value, 0)
-        return number if abs(number) < _EXACT_IN_JSON else {"int": hex(number)}
-    if issubclass(kind, float):
-        return {"float": float.hex(value)}
-    if issubclass(kind, str):
-        return str.__str__(value)
-    if issubclass(kind, tuple):
-        return {"tuple": [encode(item, depth + 1) for item in tuple.__iter__(value)]}
-    if issubclass(kind, dict):
-        pairs = dict.items(value)
-        return {"dict": [[encode(key, depth + 1), encode(item, depth + 1)] for key, item in pairs]}
-    for sequence in _SEQUENCES:
-        if issubclass(kind, sequence):
-            items = sequence.__iter__(value)
-            return [encode(item, depth + 1) for item in items]
-    if issubclass(kind, (set, frozenset)):
-        base = set if issubclass(kind, set) else frozenset
-        return {"set": [encode(item, depth + 1) for item in base.__iter__(value)]}
-    if issubclass(kind, (decimal.Decimal, fractions.Fraction)):
-        return _encode_rational(value, decimal.Decimal if issubclass(kind, decimal.Decimal) else fractions.Fraction)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and issubclass(kind, numpy.ndarray):
-        return encode(numpy.ndarray.tolist(value), depth + 1)
-    if numpy is not None and issubclass(kind, numpy.floating):
-        return {"float": float.hex(float(value))}
-    if numpy is not None and issubclass(kind, numpy.generic):
-        return encode(value.item(), depth + 1)
-    if issubclass(kind, collections.abc.Sequence) and not issubclass(kind, _NOT_LISTS):
-        return [encode(item, depth + 1) for item in value]
-    raise TypeError(f"the returned value is of type {kind.__name__}, which cannot be compared")
+def _kinds_of(signature: Signature, num_values: int) -> list[str]:
+    return [*signature.get("parameters", ()), *["json"] * num_values]
 
 
-def _encode_rational(value: Any, base: type) -> Encoded:
-    """An integer stays exact, anything else is a real number as JSON has them."""
-    try:
-        numerator, denominator = base.as_integer_ratio(value)
-    except (OverflowError, ValueError):
-        return {"float": float.hex(float(value))}
-    return encode(numerator) if denominator == 1 else {"float": float.hex(numerator / denominator)}
+def _build_arguments(signature: Signature, values: Sequence[Any]) -> tuple[list[Any], nodes.Nodes]:
+    """Return the arguments, and their nodes where a result must not be made of them."""
+    arguments: list[Any] = []
+    originals: nodes.Nodes = {}
+    for kind, value in zip(_kinds_of(signature, len(values)), values, strict=False):
+        arguments.append(nodes.build(kind, value, arguments))
+        if signature.get("is_copy"):
+            nodes.flatten(kind, arguments[-1], originals)
+    return arguments, originals
+
+
+def _operate(namespace: dict[str, Any], fn_name: str, call: Signature, given: list[Any]) -> Encoded:
+    """Make an object of a design class, call its methods in order, encode each result before the next call."""
+    if fn_name not in namespace:
+        raise NameError(f"the program defines no class {fn_name}")
+    signatures = {method["name"]: method for method in call.get("methods", ())}
+    operations, values = given
+    arguments, _ = _build_arguments(signatures.get("__init__", {}), values[0])
+    made = namespace[fn_name](*arguments)
+    results: list[Encoded] = [None]
+    for name, inner in zip(operations[1:], values[1:], strict=True):
+        results.append(_apply(getattr(made, name), signatures.get(name, {}), inner))
+    return results

@@ -24,6 +24,7 @@ _NAMESPACES = {
     layers.IPC_NAMESPACE: CLONE_NEWIPC,
     layers.UTS_NAMESPACE: CLONE_NEWUTS,
 }
+_CAPABILITIES = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
 _USER_BASES = ((1_000_000_000, 500_000_000), (20_000, 40_000), (65_534, 1))
 """First id and how many: far from real users where the user namespace reaches that far."""
 
@@ -72,6 +73,13 @@ def pick_user(seed: int) -> int | None:
         if any(first <= user < first + length for first, _, length in ranges):
             return user
     return None
+
+
+def find_lacking_capabilities() -> list[str]:
+    """Return what root lacks to hand everything to another user, and to end and clear away what that user leaves."""
+    with open("/proc/self/status") as file:
+        (held,) = (int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
+    return [name for name, number in _CAPABILITIES.items() if not held >> number & 1]
 
 
 def drop_user(user: int) -> None:

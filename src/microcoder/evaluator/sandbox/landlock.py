@@ -57,7 +57,8 @@ def restrict(
     for path in readable:
         _allow_below(ruleset, os.path.realpath(path), covered, allowed)
     for path in writable:
-        _allow(ruleset, path, allowed, allowed)
+        # What is written is never started, not even by a compiler.
+        _allow(ruleset, path, allowed & ~_EXECUTE, allowed)
     for path in devices:
         _allow(ruleset, path, _READ_FILE | _WRITE_FILE, handled)
     prctl(PR_SET_NO_NEW_PRIVS, 1)

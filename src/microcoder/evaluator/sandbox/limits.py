@@ -11,7 +11,10 @@ DEFAULT_STACK_BYTES = 8 << 20
 
 _MAIN_STACK_BYTES = 120 << 20
 _MAX_DESCRIPTORS = 64
-_MAX_PROCESSES = 256
+_MAX_PROCESSES = 256 + 4
+"""Threads of a test; itself and the fork server, which run as the same user, and two to spare."""
+_HEAP_ROOM_BYTES = 192 << 20
+"""Further address space of a binary: libc reserves 64 MiB for each of up to three more heaps (see `native`)."""
 _MAX_PENDING_SIGNALS = 256
 """Each timer takes one."""
 _UNLIMITED = (1 << 63) - 1
@@ -72,18 +75,24 @@ class LimitSetter:
             "AS": self._base_bytes + request.memory_bytes,
             "FSIZE": request.file_bytes,
             "NOFILE": _MAX_DESCRIPTORS,
-            # The room below a forked interpreter's stack is fixed; a binary's is laid out anew.
-            "STACK": max(_MAIN_STACK_BYTES, request.memory_bytes) if request.command else _MAIN_STACK_BYTES,
+            "STACK": _MAIN_STACK_BYTES,
             # With 0, a core would still be piped to the host's collector of crashes; with 1 the kernel gives up.
             "CORE": 1,
             "SIGPENDING": _MAX_PENDING_SIGNALS,
             **dict.fromkeys(("MEMLOCK", "MSGQUEUE"), 0),
         }
+        if request.command:
+            # Any limit would also be the size of every thread's stack, all of it address space. Without one the main
+            # stack grows while there is address space, and libc gives a thread 2 MiB, as on contest judges.
+            values["STACK"] = _UNLIMITED
+            values["AS"] += _HEAP_ROOM_BYTES
         return {**values, "NPROC": _MAX_PROCESSES} if self._owns_uid else values
 
     def _set(self, name: str, soft: int, hard: int) -> None:
         ceiling = self._ceilings[name]
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (min(soft, ceiling), min(hard, ceiling)))
+        bounded = (min(value, ceiling) for value in (soft, hard))
+        low, high = (resource.RLIM_INFINITY if value == _UNLIMITED else value for value in bounded)
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (low, high))
 
 
 def _hard_limit(name: str) -> int:

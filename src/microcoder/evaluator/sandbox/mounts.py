@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from microcoder.evaluator.sandbox.protocol import STDIN_FILE
+from microcoder.evaluator.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 from microcoder.evaluator.sandbox.syscalls import make_mount_read_only, mount, pivot_into
 
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 _STAGES = ("/mnt", "/media", "/srv", "/proc")
 
+SCRATCH_MODE = 0o1777
+"""Of the scratch folder: its owner need not be who the programs run as."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 PACKAGES = "/packages"
 
@@ -22,15 +23,13 @@ def scratch_folder(libraries: Iterable[str]) -> str:
     return "/box" if any(path.startswith("/tmp/") for path in libraries) else "/tmp"
 
 
-def enter_private_root(
-    libraries: Iterable[str], hidden: Iterable[str], packages: Mapping[str, str], scratch_mib: int
-) -> None:
+def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages: str, scratch_mib: int) -> None:
     """Build the root in a mount namespace of our own and move into it.
 
     Args:
         libraries: folders that stay readable under their own paths.
         hidden: folders inside them that look empty.
-        packages: third-party packages by name, readable below `PACKAGES`.
+        packages: folder of third-party packages, readable as `PACKAGES`; empty where there are none.
         scratch_mib: how much may be written in the scratch folder.
     """
     libraries = sorted(set(libraries))
@@ -39,7 +38,7 @@ def enter_private_root(
     stage = next(s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in libraries))
     mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
     os.mkdir(stage + scratch)
-    size = f"size={scratch_mib}m,nr_inodes=256,mode=1777"
+    size = f"size={scratch_mib}m,nr_inodes=256,mode={SCRATCH_MODE:o}"
     mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV | _NOEXEC, size)
     bound: list[str] = []
     for path in libraries:
@@ -49,9 +48,8 @@ def enter_private_root(
         elif not any(path.startswith(done + "/") for done in bound):
             _bind(path, stage + path, [h for h in hidden if h.startswith(path + "/")], stage)
             bound.append(path)
-    os.mkdir(stage + PACKAGES)
-    for name, path in packages.items():
-        _bind(path, f"{stage}{PACKAGES}/{name}", [], stage)
+    if packages:
+        _bind(packages, stage + PACKAGES, [], stage)
     os.mkdir(stage + "/dev")
     for device in DEVICES:
         with open(stage + device, "w"):
@@ -59,10 +57,20 @@ def enter_private_root(
         mount(device, stage + device, None, _BIND)
         # What is written to a device does not care, but its mode, owner and times are the host's.
         _make_read_only(stage + device, has_devices=True)
-    os.symlink(f"{scratch}/{STDIN_FILE}", f"{stage}/dev/stdin")
+    _name_streams(stage, scratch)
     mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
     pivot_into(stage)
     os.chdir(scratch)
+
+
+def _name_streams(stage: str, scratch: str) -> None:
+    """Let the usual names of the standard streams lead to files that a test has where its program asks for them."""
+    os.mkdir(stage + "/dev/fd")
+    for number, (name, file) in enumerate((("stdin", STDIN_FILE), ("stdout", STDOUT_FILE), ("stderr", STDERR_FILE))):
+        for link in (f"/dev/{name}", f"/dev/fd/{number}"):
+            os.symlink(f"{scratch}/{file}", stage + link)
+    os.makedirs(stage + "/proc/self")
+    os.symlink("/dev/fd", stage + "/proc/self/fd")
 
 
 def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:
@@ -85,35 +93,3 @@ def _make_read_only(target: str, *, has_devices: bool = False) -> None:
         if error.errno != errno.ENOSYS:
             raise
         mount("none", target, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | (0 if has_devices else _NODEV))
-
-
-def empty_folder(folder: str) -> None:
-    """Remove what a test left behind.
-
-    Raises:
-        OSError: something could not be removed; the sandbox must not be used again.
-    """
-    with contextlib.suppress(PermissionError):
-        os.chmod(folder, 0o1777)
-    moved = 0
-    while folders := _remove_files(folder):
-        # What is inside is moved up, under names that no program could have taken, so that no path gets too long
-        # and no descriptor stays open on the way down.
-        prefix = f"{folder}/{os.urandom(16).hex()}"
-        for path in folders:
-            os.chmod(path, 0o700)
-            for inner in _remove_files(path):
-                os.chmod(inner, 0o700)
-                os.rename(inner, f"{prefix}-{moved}")
-                moved += 1
-            os.rmdir(path)
-
-
-def _remove_files(folder: str) -> list[str]:
-    """Remove what is no folder, and return the folders."""
-    with os.scandir(folder) as entries:
-        found = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for path, is_folder in found:
-        if not is_folder:
-            os.unlink(path)
-    return [path for path, is_folder in found if is_folder]

@@ -2,18 +2,23 @@
 
 The supervisor sends CONFIG once, then one TEST per test with its descriptors; the zygote answers READY or
 FAILED, then one RESULT per TEST. Results have a fixed size and come from the kernel's accounting of the child.
+Where a test's wall time is spent, the zygote first asks whether to go on: STILL, with the child's pidfd beside it,
+which the supervisor answers by GO_ON.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from microcoder.evaluator.sandbox.dialects import PLAIN
 
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
+STILL, GO_ON = b"S", b"G"
 MAX_MESSAGE = 1 << 16
 
-FINISHED, CPU_EXPIRED, WALL_EXPIRED = 0, 1, 2
+FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED = 0, 1, 2, 3
 
 COMPILED, REJECTED = b"C", b"E"
 """First byte of a program's cache memfd, written before any of its own code runs: bytecode or a message follows."""
@@ -25,10 +30,13 @@ BUILT_FILE = "main"
 """What a build leaves in its folder."""
 
 STDIN_FILE = "stdin"
-"""The scratch file that /dev/stdin leads to, for programs that name it."""
+"""The scratch file that /dev/stdin and /dev/fd/0 lead to, for programs that name it."""
+STDOUT_FILE, STDERR_FILE = ".stdout", ".stderr"
+"""The scratch files that /dev/stdout and /dev/stderr lead to."""
 
 _REQUEST = struct.Struct("<ddQQ")
 _RESULT = struct.Struct("<iiQQQB")
+_SECONDS = struct.Struct("<d")
 
 
 class Request(NamedTuple):
@@ -47,12 +55,20 @@ class Request(NamedTuple):
     """What a Python program finds in sys.argv after its own name."""
     files: tuple[str, ...] = ()
     """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
+    dialect: str = PLAIN
+    """What a Python program runs under, see `dialects`."""
+    has_named_streams: bool = False
+    """Use files in the scratch folder as stdout and stderr, so that they can be opened by name."""
+    call: dict[str, Any] | None = None
+    """What the function's arguments and result are; None where all is plain JSON."""
+    int_digits: int | None = None
+    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
     is_batch: bool = False
     """Run several tests in one process; its descriptors: source, cache, stdin, stdout, stderr, inputs, frames."""
 
     def pack(self) -> bytes:
         """Return the message."""
-        rest = json.dumps(self[4:]) if any(self[4:]) else ""
+        rest = json.dumps(self[4:]) if self[4:] != _USUAL else ""
         return TEST + _REQUEST.pack(*self[:4]) + rest.encode()
 
     @classmethod
@@ -61,6 +77,9 @@ class Request(NamedTuple):
         end = 1 + _REQUEST.size
         cpu, wall, memory, file = _REQUEST.unpack(message[1:end])
         return cls(cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ()))
+
+
+_USUAL = Request(0, 0, 0, 0)[4:]
 
 
 class Result(NamedTuple):
@@ -82,3 +101,13 @@ class Result(NamedTuple):
     def unpack(cls, message: bytes) -> Result:
         """Read a message back."""
         return cls(*_RESULT.unpack(message[1:]))
+
+
+def pack_seconds(kind: bytes, seconds: float) -> bytes:
+    """Return a message of STILL, with a test's wall time so far, or GO_ON, with how much longer it may take."""
+    return kind + _SECONDS.pack(seconds)
+
+
+def unpack_seconds(message: bytes) -> float:
+    """Read either back."""
+    return _SECONDS.unpack(message[1:])[0]

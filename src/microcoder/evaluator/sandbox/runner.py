@@ -13,15 +13,16 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from types import CodeType, ModuleType
-from typing import NamedTuple
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, NamedTuple
 
+from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.protocol import COMPILED, REJECTED
 
 FILE_NAME = "main.py"
 _FLUSH_FAILED = 120
 
-_NAMES_ITSELF = re.compile(rb"__file__|argv|inspect|traceback|linecache|doctest")
+_NAMES_ITSELF = re.compile(rb"__file__|argv|inspect|traceback|linecache|doctest|numba")
 _NEEDS_TEARDOWN = re.compile(rb"__del__|open|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
 _BUFFERED = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 
@@ -77,7 +78,7 @@ def restore_signals() -> None:
     _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
 
 
-def new_main_module(name: str, builtins: object) -> dict[str, object]:
+def new_main_module(name: str, builtins: object) -> dict[str, Any]:
     """Return the namespace of a fresh main module."""
     module = ModuleType(name)
     sys.modules[name] = module
@@ -87,11 +88,21 @@ def new_main_module(name: str, builtins: object) -> dict[str, object]:
     return namespace
 
 
-def run_program(program: Loaded, arguments: Sequence[str] = ()) -> int:
-    """Run a program as `__main__` and return the exit code the interpreter would end with."""
+def run_program(
+    program: Loaded, stack: CallStack, arguments: Sequence[str], enter: Callable[[dict[str, Any]], None]
+) -> int:
+    """Run a program as `__main__` and return the exit code the interpreter would end with.
+
+    Args:
+        program: what to run.
+        stack: where its calls are noted.
+        arguments: what it finds in sys.argv after its name.
+        enter: prepares its namespace for its dialect.
+    """
     namespace = new_main_module("__main__", sys.modules["builtins"])
     sys.argv += arguments
-    status = guarded(exec, program.code, namespace)
+    enter(namespace)
+    status = guarded(stack.execute, program.code, namespace)
     del namespace
     return finish(status, needs_teardown=program.needs_teardown)
 
@@ -103,9 +114,15 @@ def guarded(function: Callable[..., object], *arguments: object) -> int:
     except SystemExit as error:
         return _exit_code(error.code)
     except BaseException as error:
-        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        error.__traceback__ = _skip_ourselves(error.__traceback__)
         return _report(error)
     return 0
+
+
+def _skip_ourselves(trace: TracebackType | None) -> TracebackType | None:
+    while trace is not None and trace.tb_frame.f_code.co_filename != FILE_NAME:
+        trace = trace.tb_next
+    return trace
 
 
 def _report(error: BaseException) -> int:

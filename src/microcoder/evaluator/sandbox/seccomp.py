@@ -9,13 +9,15 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Callable
+from typing import NamedTuple
 
+from microcoder.evaluator.sandbox import quota
 from microcoder.evaluator.sandbox.native import AT_EMPTY_PATH
 from microcoder.evaluator.sandbox.syscall_numbers import AUDIT_ARCH, FIRST_UNKNOWN, NUMBERS
 from microcoder.evaluator.sandbox.syscalls import IS_X86
 
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _KILL = 0x7FFF0000, 0x80000000
+_ALLOW, _KILL, _ASK = 0x7FFF0000, 0x80000000, 0x7FC00000
 _OFFSET_NUMBER, _OFFSET_ARCH = 0, 4
 _X32_BIT = 0x40000000
 _CLONE_THREAD = 0x00010000
@@ -32,19 +34,41 @@ sched_getaffinity epoll_create set_tid_address restart_syscall fadvise64 timer_c
 timer_delete clock_gettime clock_getres clock_nanosleep exit_group epoll_wait epoll_ctl waitid newfstatat readlinkat
 faccessat pselect6 ppoll set_robust_list get_robust_list epoll_pwait eventfd2 epoll_create1 dup3 pipe2 getcpu getrandom
 membarrier statx rseq close_range faccessat2 futex_waitv sendto recvfrom sendmsg recvmsg shutdown getsockopt mlock
-munlock kill tgkill tkill pidfd_open fork vfork
+munlock open openat kill tgkill tkill pidfd_open fork vfork
 """
 _WRITING_NAMES = """
 truncate rename mkdir rmdir unlink symlink chmod fchmod mkdirat unlinkat renameat renameat2 symlinkat fchmodat
 utimensat fallocate copy_file_range sendfile
 """
+_ATTRIBUTE_NAMES = "chmod fchmod fchmodat utimensat"
+"""Landlock does not look at these: without a private root they reach every file of the same user."""
+_CREATING_NAMES = "mkdir mkdirat symlink symlinkat"
+_SIGNAL_NAMES = "kill tkill tgkill"
 
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)  # TCGETS WINSZ FIONREAD FIONCLEX FIOCLEX FIONBIO
 _FCNTLS_REFUSED = (8, 10, 15, 1024, 1026)  # SETOWN SETSIG SETOWN_EX SETLEASE NOTIFY: signals to other processes
 _PRCTLS = (3, 15, 16, 0x53564D41)  # GET_DUMPABLE SET_NAME GET_NAME SET_VMA
 _PRCTLS_OF_ZYGOTE = (1, 22)  # SET_PDEATHSIG SET_SECCOMP
 _RLIMIT_STACK = 3
-_OPEN_TO_WRITE = 0o3 | 0o100 | 0o1000 | 0o20000000  # WRONLY RDWR, CREAT, TRUNC, TMPFILE
+_ACCESS_MODE, _CREATE, _TRUNCATE, _UNNAMED = 0o3, 0o100, 0o1000, 0o20000000
+_OPEN_TO_WRITE = _ACCESS_MODE | _CREATE | _TRUNCATE | _UNNAMED
+_SET_MODE_FILTER = 1
+
+
+class FileRules(NamedTuple):
+    """What a test may do with files; the defaults are for a private root, where everything is its own."""
+
+    is_shared: bool = False
+    """There is no private root: modes and times of files are not the test's to set."""
+    can_write: bool = True
+    """False where nothing else keeps a test from writing to the user's own files."""
+    can_truncate: bool = True
+    """False where the kernel's Landlock does not look at truncation."""
+    asks_about_entries: bool = False
+    """The fork server decides about new files, folders and links."""
+
+
+PRIVATE_FILES = FileRules()
 
 
 def _argument(index: int) -> int:
@@ -95,13 +119,12 @@ class _Program:
         return b"".join(struct.pack("HBBI", *instruction) for instruction in self.instructions)
 
 
-def allow_list(*, can_write_files: bool, can_open_to_write: bool, can_execute: bool = False) -> bytes:
+def allow_list(*, can_execute: bool = False, can_ask: bool = False) -> bytes:
     """Return the filter that zygote and tests share; whatever it does not name is refused.
 
     Args:
-        can_write_files: allow renaming, removing and the like; only where writes are confined to a private folder.
-        can_open_to_write: False where nothing else protects files from being opened for writing.
         can_execute: allow starting any program that can be seen; only where compilers run.
+        can_ask: allow installing a filter whose questions the fork server answers.
     """
     program = _Program()
     program.start()
@@ -116,53 +139,100 @@ def allow_list(*, can_write_files: bool, can_open_to_write: bool, can_execute: b
     program.rule("execve", _ALLOW if can_execute else _error(errno.EACCES))
     # A binary in anonymous memory, without a path; `per_test` takes this from Python programs too.
     program.detailed_rule("execveat", lambda p: p.match_argument(4, (AT_EMPTY_PATH,), _ALLOW, _error(errno.EACCES)))
-    program.detailed_rule("ioctl", lambda p: p.match_argument(1, _IOCTLS, _ALLOW, _error(errno.ENOTTY)))
+    ioctls = (*_IOCTLS, *(quota.IOCTLS if can_ask else ()))
+    program.detailed_rule("ioctl", lambda p: p.match_argument(1, ioctls, _ALLOW, _error(errno.ENOTTY)))
     program.detailed_rule("fcntl", lambda p: p.match_argument(1, _FCNTLS_REFUSED, _error(errno.EPERM), _ALLOW))
     known = (*_PRCTLS, *_PRCTLS_OF_ZYGOTE)
     program.detailed_rule("prctl", lambda p: p.match_argument(0, known, _ALLOW, _error(errno.EPERM)))
     program.detailed_rule("socketpair", lambda p: p.match_argument(0, (1,), _ALLOW, _error(errno.EACCES)))
     program.detailed_rule("prlimit64", lambda p: p.match_argument(0, (0,), _ALLOW, _error(errno.EPERM)))
-    for name, flags in (("open", 1), ("openat", 2)):
-        program.detailed_rule(name, lambda p, flags=flags: _open(p, flags, can_open_to_write))
-    for name in (*_BASE_NAMES.split(), *(_WRITING_NAMES.split() if can_write_files else ())):
+    if can_ask:
+        program.detailed_rule(
+            "seccomp", lambda p: p.match_argument(0, (_SET_MODE_FILTER,), _ALLOW, _error(errno.EPERM))
+        )
+    for name in (*_BASE_NAMES.split(), *_WRITING_NAMES.split()):
         program.rule(name, _ALLOW)
     program.add(_RETURN, _error(errno.EPERM))
     return program.pack()
 
 
-def per_test(only_pid: int | None = None, *, is_binary: bool = False) -> bytes:
+def per_test(
+    only_pid: int | None = None,
+    *,
+    is_binary: bool = False,
+    asks_about_threads: bool = False,
+    files: FileRules = PRIVATE_FILES,
+) -> bytes:
     """Return the filter of one test: threads yes, processes no, and no word to other processes.
 
     Args:
         only_pid: without a pid namespace, the only process that may be signalled: the test itself.
         is_binary: the test is a binary that is still to be started.
+        asks_about_threads: the fork server decides about new threads.
+        files: what it may do with files.
     """
     program = _Program()
     program.start()
     for name in ("fork", "vfork"):
         program.rule(name, _error(errno.EAGAIN))
-    program.rule("pidfd_open", _error(errno.EPERM))
+    for name in ("pidfd_open", "seccomp"):
+        program.rule(name, _error(errno.EPERM))
     # Limits may be read, not set: see `LimitSetter`.
     program.rule("setrlimit", _error(errno.EPERM))
     program.detailed_rule("prlimit64", _read_limits)
     if not is_binary:
         program.rule("execveat", _error(errno.EACCES))
-    program.detailed_rule("clone", lambda p: _clone(p, may_fork=False))
+    program.detailed_rule("clone", lambda p: _clone(p, may_fork=False, thread=_ASK if asks_about_threads else _ALLOW))
     program.detailed_rule("prctl", lambda p: p.match_argument(0, _PRCTLS, _ALLOW, _error(errno.EPERM)))
     if only_pid is not None:
         program.rule("tkill", _error(errno.EPERM))
         for name in ("kill", "tgkill"):
             program.detailed_rule(name, lambda p: p.match_argument(0, (only_pid,), _ALLOW, _error(errno.EPERM)))
+    _restrict_files(program, files)
     program.add(_RETURN, _ALLOW)
     return program.pack()
 
 
-def _clone(program: _Program, may_fork: bool) -> None:
+def per_build(*, has_own_processes: bool, files: FileRules) -> bytes:
+    """Return the filter of a compiler and what it starts.
+
+    Args:
+        has_own_processes: there is a pid namespace; without one nothing may be signalled.
+        files: what it may do with files.
+    """
+    program = _Program()
+    program.start()
+    program.rule("seccomp", _error(errno.EPERM))
+    for name in () if has_own_processes else _SIGNAL_NAMES.split():
+        program.rule(name, _error(errno.EPERM))
+    _restrict_files(program, files)
+    program.add(_RETURN, _ALLOW)
+    return program.pack()
+
+
+def _restrict_files(program: _Program, files: FileRules) -> None:
+    if not files.can_write:
+        for name in _WRITING_NAMES.split():
+            program.rule(name, _error(errno.EROFS))
+    if not files.can_truncate:
+        program.rule("truncate", _error(errno.EPERM))
+    if files.is_shared:
+        for name in _ATTRIBUTE_NAMES.split():
+            program.rule(name, _error(errno.EPERM))
+    if files.asks_about_entries:
+        for name in _CREATING_NAMES.split():
+            program.rule(name, _ASK)
+    if files != PRIVATE_FILES:
+        for name, flags in (("open", 1), ("openat", 2)):
+            program.detailed_rule(name, lambda p, flags=flags: _open(p, flags, files))
+
+
+def _clone(program: _Program, may_fork: bool, thread: int = _ALLOW) -> None:
     program.add(_LOAD, _argument(0))
     program.add(_IF_ANY_BIT, _CLONE_NEW_ANYTHING, 0, 1)
     program.add(_RETURN, _error(errno.EPERM))
     program.add(_IF_ANY_BIT, _CLONE_THREAD, 0, 1)
-    program.add(_RETURN, _ALLOW)
+    program.add(_RETURN, thread)
     program.add(_RETURN, _ALLOW if may_fork else _error(errno.EAGAIN))
 
 
@@ -184,9 +254,20 @@ def _read_limits(program: _Program) -> None:
     program.add(_RETURN, _error(errno.EPERM))
 
 
-def _open(program: _Program, flags: int, can_open_to_write: bool) -> None:
-    if not can_open_to_write:
-        program.add(_LOAD, _argument(flags))
+def _open(program: _Program, flags: int, files: FileRules) -> None:
+    program.add(_LOAD, _argument(flags))
+    if not files.can_write:
         program.add(_IF_ANY_BIT, _OPEN_TO_WRITE, 0, 1)
         program.add(_RETURN, _error(errno.EROFS))
+    if not files.can_truncate:
+        # Landlock decides about opening to write; to truncate what is opened only to be read it would let pass.
+        program.add(_IF_ANY_BIT, _ACCESS_MODE, 2, 0)
+        program.add(_IF_ANY_BIT, _TRUNCATE, 0, 1)
+        program.add(_RETURN, _error(errno.EACCES))
+    if files.asks_about_entries:
+        # A file without a name cannot be seen, so not be counted.
+        program.add(_IF_ANY_BIT, _UNNAMED, 0, 1)
+        program.add(_RETURN, _error(errno.EOPNOTSUPP))
+        program.add(_IF_ANY_BIT, _CREATE, 0, 1)
+        program.add(_RETURN, _ASK)
     program.add(_RETURN, _ALLOW)

@@ -9,10 +9,23 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
 
-from microcoder.evaluator.sandbox import batch, functions, layers, mounts, native, runner, seccomp, setup
+from microcoder.evaluator.sandbox import (
+    batch,
+    dialects,
+    folders,
+    functions,
+    layers,
+    native,
+    redirection,
+    runner,
+    seccomp,
+    setup,
+)
+from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.limits import LimitSetter
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
@@ -20,11 +33,13 @@ from microcoder.evaluator.sandbox.protocol import (
     FAILED,
     MAX_MESSAGE,
     READY,
-    STDIN_FILE,
+    STDERR_FILE,
+    STDOUT_FILE,
     WIRE_FD,
     Request,
 )
-from microcoder.evaluator.sandbox.syscalls import SeccompFilter
+from microcoder.evaluator.sandbox.quota import Quota
+from microcoder.evaluator.sandbox.syscalls import PR_SET_PDEATHSIG, SeccompFilter, prctl
 from microcoder.evaluator.sandbox.watch import wait_with_limits
 
 _MAX_PASSED_FDS = 16
@@ -43,6 +58,8 @@ class Test(NamedTuple):
     """Where a function's result goes; -1 for any other test."""
     batch: tuple[int, int] | None
     """Inputs and frames of several tests."""
+    quota: Quota | None
+    """What counts what it takes, where nothing else does."""
 
 
 class ForkServer:
@@ -59,13 +76,17 @@ class ForkServer:
             self._setup = setup.isolate(config, self._control)
             self._prelude = functions.build_prelude()
             self._library = batch.Library()
-            base_bytes, self._base_kib = setup.finish(self._setup, config)
+            self._dialect_names = dialects.build_names()
+            self._stack = CallStack()
+            base_bytes, self._base_kib = setup.finish(self._setup, config, self._stack)
             self._limits = LimitSetter(
                 base_bytes,
                 owns_uid=self._setup.owns_uid,
                 is_raising_filtered=self._setup.has(layers.SECCOMP) and not config["builds"],
             )
             self._builds = bool(config["builds"])
+            self._scratch_bytes = config["scratch_mib"] << 20
+            self._redirects = self._setup.scratch != redirection.USUAL
         except Exception as error:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
@@ -90,30 +111,38 @@ class ForkServer:
                 os._exit(1)
             if self._setup.has(layers.RESOURCE_LIMITS):
                 self._limits.lend(request)
+            named = self._name_streams(request)
+            quota = None
+            if self._setup.asks:
+                quota = Quota(self._setup.scratch, self._scratch_bytes, has_files=bool(request.files))
             pid = os.fork()
             if pid == 0:
-                return Test(request, source, cache, standard, wire, shared)
+                streams = [standard[0], *(named or standard[1:])]
+                return Test(request, source, cache, streams, wire, shared, quota)
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
-            result = wait_with_limits(pid, request, self._control.fileno(), inherited_kib)
-            self._clear_namespace()
+            result = wait_with_limits(pid, request, self._control, inherited_kib, quota)
+            has_left_processes = self._clear_processes()
             if self._builds and request.command:
                 self._limits.lift()
                 _copy(BUILT_FILE, wire)
-            for number in descriptors:
+            for file, target in zip(named, standard[1:], strict=False):
+                _pour(file, target)
+            for number in (*descriptors, *named):
                 os.close(number)
             self._control.send(result.pack())
-            if self._setup.scratch:
-                mounts.empty_folder(self._setup.scratch)
+            if has_left_processes:
+                # They are in our process group, which nothing leaves; what comes next starts another fork server.
+                os.killpg(0, signal.SIGKILL)
+            folders.empty_folder(self._setup.scratch, self._setup.scratch_mode)
 
     def _lay_out(self, names: Sequence[str], descriptors: Sequence[int]) -> str:
         """Put files into the scratch folder; return what went wrong."""
         if not names:
             return ""
         self._limits.lift()
-        if not self._setup.scratch:
-            # A program that only names /dev/stdin does without; otherwise naming it would leave a program unscored.
-            return "" if set(names) == {STDIN_FILE} else "files for a test need the mount namespace"
+        if sum(os.fstat(content).st_size for content in descriptors) > self._scratch_bytes:
+            return f"files for a test take more than {self._scratch_bytes >> 20} MiB"
         contents = iter(descriptors)
         try:
             for name in names:
@@ -128,6 +157,13 @@ class ForkServer:
             return f"a file for a test could not be written: {error}"
         return ""
 
+    def _name_streams(self, request: Request) -> list[int]:
+        """Return files for stdout and stderr that have names; elsewhere than in a private root they have some."""
+        if not (request.has_named_streams and self._setup.has(layers.MOUNT_NAMESPACE)):
+            return []
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return [os.open(f"{self._setup.scratch}/{name}", flags, 0o666) for name in (STDOUT_FILE, STDERR_FILE)]
+
     def run(self, test: Test) -> NoReturn:
         """Be one test: take its limits and descriptors, drop the rest, run the program, end."""
         status = 1
@@ -140,36 +176,41 @@ class ForkServer:
                 self._become_binary(test)
             if any(name.endswith(".py") for name in test.request.files):
                 # As beside any script: what came with a program can be imported by it.
-                sys.path.insert(0, self._setup.scratch or "")
+                sys.path.insert(0, self._setup.scratch)
+            if self._redirects and redirection.is_needed(test.source):
+                redirection.lead_to(self._setup.scratch)
+            if test.request.int_digits is not None:
+                sys.set_int_max_str_digits(test.request.int_digits)
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
+            enter = partial(dialects.enter, test.request.dialect, self._dialect_names)
             own = test.batch or ((test.wire,) if is_function else ())
             # Moved out of each other's way first: one may have the number that another is to have.
             for number, moved in enumerate([os.dup(descriptor) for descriptor in own], WIRE_FD):
                 os.dup2(moved, number)
-            os.closerange(WIRE_FD + len(own), _HIGHEST_FD)
+            self._close_in(test, WIRE_FD + len(own))
             runner.restore_signals()
-            if self._setup.has(layers.SECCOMP):
-                (self._setup.per_test_filter or SeccompFilter(seccomp.per_test(os.getpid()))).install()
             if test.batch:
-                self._run_batch(code, test.request.fn_name)
+                self._run_batch(code, test.request, enter)
                 status = 0
             elif is_function:
-                status, returned = functions.run_function(code, test.request.fn_name, self._prelude)
+                status, returned = functions.run_function(
+                    code, test.request.fn_name, test.request.call, self._prelude, enter
+                )
                 functions.send_result(returned)
             else:
-                status = runner.run_program(code, test.request.arguments)
+                status = runner.run_program(code, self._stack, test.request.arguments, enter)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
 
-    def _run_batch(self, program: runner.Loaded, fn_name: str) -> None:
+    def _run_batch(self, program: runner.Loaded, request: Request, enter: Callable[[dict[str, Any]], None]) -> None:
         """Run all tests of a batch, as far as they end well."""
         tests = batch.Batch(batch.Files(WIRE_FD, WIRE_FD + 1), self._library)
-        if fn_name:
-            tests.run(lambda: functions.run_function(program, fn_name, self._prelude))
+        if request.fn_name:
+            tests.run(lambda: functions.run_function(program, request.fn_name, request.call, self._prelude, enter))
         else:
-            tests.run(lambda: (runner.run_program(program), tests.read_stdout()))
+            tests.run(lambda: (runner.run_program(program, self._stack, (), enter), tests.read_stdout()))
 
     def _become_binary(self, test: Test) -> NoReturn:
         """Run the built program, or the compiler where this fork server builds."""
@@ -178,13 +219,29 @@ class ForkServer:
             signal.signal(number, signal.SIG_DFL)
         if self._builds:
             os.closerange(WIRE_FD, _HIGHEST_FD)
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if self._setup.has(layers.SECCOMP):
+                rules = seccomp.per_build(has_own_processes=self._setup.is_init, files=self._setup.file_rules)
+                SeccompFilter(rules).install()
             native.run_compiler(test.request.command)
         os.dup2(test.source, WIRE_FD, inheritable=False)
-        os.closerange(WIRE_FD + 1, _HIGHEST_FD)
-        if self._setup.has(layers.SECCOMP):
-            own_pid = None if self._setup.is_init else os.getpid()
-            SeccompFilter(seccomp.per_test(own_pid, is_binary=True)).install()
+        self._close_in(test, WIRE_FD + 1)
         native.run_binary(WIRE_FD, test.request.command)
+
+    def _close_in(self, test: Test, first_descriptor: int) -> None:
+        """Close every descriptor from there on, and install the filter of one test."""
+        if test.quota is None:
+            os.closerange(first_descriptor, _HIGHEST_FD)
+        else:
+            os.closerange(first_descriptor, test.quota.test_end)
+            os.closerange(test.quota.test_end + 1, _HIGHEST_FD)
+        if not self._setup.has(layers.SECCOMP):
+            return
+        rules = self._setup.per_test_filter(is_binary=bool(test.request.command))
+        if test.quota is None:
+            rules.install()
+        else:
+            test.quota.hand_over(rules)
 
     def _receive(self) -> tuple[bytes, list[int]]:
         try:
@@ -197,14 +254,23 @@ class ForkServer:
                 descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
         return message, list(descriptors)
 
-    def _clear_namespace(self) -> None:
-        """Kill and reap whatever a test left running; only ever done as process 1 of a namespace of our own."""
-        if not self._setup.is_init or os.getpid() != 1:
-            return
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.kill(-1, signal.SIGKILL)
-            while True:
-                os.waitpid(-1, 0)
+    def _clear_processes(self) -> bool:
+        """Kill and reap whatever a test left running; return whether something is left all the same."""
+        if self._setup.is_init and os.getpid() == 1:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(-1, signal.SIGKILL)
+                while True:
+                    os.waitpid(-1, 0)
+            return False
+        if not self._builds:
+            return False
+        # Without a namespace only a compiler may start processes, and what loses its parent becomes our child.
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return False
+        return True
 
 
 def _copy(name: str, target: int) -> None:
@@ -213,3 +279,10 @@ def _copy(name: str, target: int) -> None:
         if not os.path.islink(name):
             for block in iter(lambda: file.read(1 << 20), b""):
                 os.write(target, block)
+
+
+def _pour(source: int, target: int) -> None:
+    """Copy a file that a test wrote, however long, to where the supervisor reads it."""
+    offset = 0
+    while block := os.pread(source, 1 << 20, offset):
+        offset += os.pwrite(target, block, offset)

@@ -14,12 +14,25 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from microcoder.evaluator.sandbox import identity, landlock, layers, mounts, runner, seccomp, warmup
+from microcoder.evaluator.sandbox import (
+    folders,
+    identity,
+    landlock,
+    layers,
+    mounts,
+    priority,
+    quota,
+    runner,
+    seccomp,
+    warmup,
+)
+from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.syscalls import (
+    PR_SET_CHILD_SUBREAPER,
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
@@ -40,12 +53,40 @@ class Setup:
     is_init: bool = False
     """We are process 1 of a pid namespace of our own: killing "everything" means only what is ours."""
     owns_uid: bool = False
-    scratch: str | None = None
-    per_test_filter: SeccompFilter | None = None
+    scratch: str = ""
+    """The folder that tests may write to."""
+    scratch_mode: int = folders.PRIVATE_MODE
+    file_rules: seccomp.FileRules = seccomp.PRIVATE_FILES
+    asks_about_threads: bool = False
+    """Nothing else counts them: no user of its own, so no limit of the kernel's."""
+    _shared_filter: SeccompFilter | None = None
 
     def has(self, layer: str) -> bool:
         """Whether a layer is in force."""
         return layer in self.wanted and layer not in self.missing
+
+    @property
+    def asks(self) -> bool:
+        """Whether tests are counted by questions to the fork server."""
+        return self.file_rules.asks_about_entries or self.asks_about_threads
+
+    def per_test_filter(self, *, is_binary: bool) -> SeccompFilter:
+        """Return the filter of one test, to be installed by its own process."""
+        if self.is_init and not is_binary and self._shared_filter is not None:
+            return self._shared_filter
+        return SeccompFilter(
+            seccomp.per_test(
+                None if self.is_init else os.getpid(),
+                is_binary=is_binary,
+                asks_about_threads=self.asks_about_threads,
+                files=self.file_rules,
+            )
+        )
+
+    def prepare_filter(self) -> None:
+        """Make the filter once that is the same for all tests."""
+        if self.is_init:
+            self._shared_filter = self.per_test_filter(is_binary=False)
 
     def report(self) -> dict[str, str]:
         """Return the layers that are not in force, with the reason."""
@@ -70,6 +111,10 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     if setup.has(layers.PID_NAMESPACE):
         _become_init(control)
         setup.is_init = os.getpid() == 1
+    elif config["builds"]:
+        # What a compiler leaves running becomes our child, so that it can be found.
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _stand_back(config["nice"])
     libraries, packages = config["libraries"], config["packages"]
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
@@ -77,25 +122,53 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
         lambda: mounts.enter_private_root(libraries, config["hidden"], packages, config["scratch_mib"]),
     )
     if setup.has(layers.MOUNT_NAMESPACE):
-        setup.scratch = mounts.scratch_folder(libraries)
-        packages = {name: f"{mounts.PACKAGES}/{name}" for name in packages}
+        setup.scratch, setup.scratch_mode = mounts.scratch_folder(libraries), mounts.SCRATCH_MODE
+        packages = packages and mounts.PACKAGES
     else:
-        os.chdir("/")
-    _preload(config["preload"], sorted({os.path.dirname(path) for path in packages.values()}))
+        _take_private_folder(setup, config["folder"])
+    own_folders = [folder for folder in (config["stdlib"], packages) if folder]
+    _preload(config["preload"], own_folders[1:])
     if is_root:
-        _drop_user(setup, user, config["stdlib"])
+        _drop_user(setup, user, own_folders)
     _give_up_rights(setup)
+    _restrict_files(setup, [*libraries, *own_folders[1:]], config)
+    return setup
+
+
+def _take_private_folder(setup: Setup, folder: str) -> None:
+    """Where nothing can be mounted, programs write to a folder of the machine's, which Landlock confines them to."""
+    problem = quota.find_problem()
+    if problem:
+        setup.missing[layers.RESOURCE_LIMITS] = problem
+    folders.make_private_folder(folder)
+    setup.scratch = folder
+    os.environ["TMPDIR"] = folder
+    os.chdir(folder)
+
+
+def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -> None:
+    is_private = setup.has(layers.MOUNT_NAMESPACE)
     setup.attempt(
         layers.LANDLOCK,
         lambda: landlock.restrict(
-            readable=["/"] if setup.scratch else [*libraries, *packages.values()],
-            hidden=() if setup.scratch else config["hidden"],
-            writable=[setup.scratch] if setup.scratch else [],
+            readable=["/"] if is_private else readable,
+            hidden=() if is_private else config["hidden"],
+            writable=[setup.scratch],
             devices=mounts.DEVICES,
             can_execute=bool(config["builds"]),
         ),
     )
-    return setup
+    if not is_private:
+        has_landlock = setup.has(layers.LANDLOCK)
+        can_ask = not config["builds"] and setup.has(layers.RESOURCE_LIMITS)
+        setup.file_rules = seccomp.FileRules(
+            is_shared=True,
+            can_write=has_landlock or bool(config["builds"]),
+            can_truncate=has_landlock and landlock.version() >= landlock.SINCE_TRUNCATE,
+            asks_about_entries=can_ask,
+        )
+        # The namespace's own processes have other numbers in the /proc that we could count them by.
+        setup.asks_about_threads = can_ask and not setup.owns_uid and not setup.is_init
 
 
 def _become_init(control: socket.socket) -> None:
@@ -111,6 +184,14 @@ def _become_init(control: socket.socket) -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def _stand_back(nice: int) -> None:
+    """Be nice, in the session that programs will run in."""
+    try:
+        priority.stand_back(nice)
+    except OSError as error:
+        raise RuntimeError(f"its scheduler group cannot be made nice ({error}); start without nice") from None
+
+
 def _preload(modules: list[str], package_folders: list[str]) -> None:
     """Import what programs import, with the same random state for every test."""
     sys.path += package_folders
@@ -123,15 +204,34 @@ def _preload(modules: list[str], package_folders: list[str]) -> None:
     runner.prepare_standard_library()
 
 
-def _drop_user(setup: Setup, user: int | None, stdlib: str) -> None:
-    """Stop being root."""
+def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
+    """Stop being root, unless programs could then not read what they import from these folders."""
+    unreadable = [folder for folder in folders if not identity.is_readable_by_others(folder)]
     if setup.in_user_namespace or user is None:
         setup.missing[layers.UNPRIVILEGED_USER] = "the user namespace maps no other user"
-    elif not identity.is_readable_by_others(stdlib):
-        setup.missing[layers.UNPRIVILEGED_USER] = f"{stdlib} is readable by root only"
+    elif unreadable:
+        setup.missing[layers.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
+    elif problem := _find_problem_with_giving(setup):
+        setup.missing[layers.UNPRIVILEGED_USER] = problem
     else:
-        setup.attempt(layers.UNPRIVILEGED_USER, lambda: identity.drop_user(user))
+        setup.attempt(layers.UNPRIVILEGED_USER, lambda: _give_to(setup, user))
         setup.owns_uid = setup.has(layers.UNPRIVILEGED_USER)
+
+
+def _find_problem_with_giving(setup: Setup) -> str:
+    """Return why a private folder cannot become another user's."""
+    if setup.has(layers.MOUNT_NAMESPACE):
+        return ""
+    if not identity.is_readable_by_others(os.path.dirname(setup.scratch)):
+        return f"{setup.scratch} is in a folder readable by root only"
+    lacking = identity.find_lacking_capabilities()
+    return f"root lacks {', '.join(lacking)}" if lacking else ""
+
+
+def _give_to(setup: Setup, user: int) -> None:
+    if not setup.has(layers.MOUNT_NAMESPACE):
+        os.chown(setup.scratch, user, user)
+    identity.drop_user(user)
 
 
 def _give_up_rights(setup: Setup) -> None:
@@ -143,22 +243,15 @@ def _give_up_rights(setup: Setup) -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def finish(setup: Setup, config: dict[str, Any]) -> tuple[int, int]:
+def finish(setup: Setup, config: dict[str, Any], stack: CallStack) -> tuple[int, int]:
     """Warm up, install the filter, settle the heap; return the address space and resident memory taken."""
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    warmup.run_everything_once()
+    warmup.run_everything_once(stack)
     if layers.SECCOMP in setup.wanted:
-        is_private = setup.scratch is not None
-        # Before its third version Landlock lets a file that may be read be truncated.
-        confined = is_private or (setup.has(layers.LANDLOCK) and landlock.version() >= landlock.SINCE_TRUNCATE)
-        rules = seccomp.allow_list(
-            can_write_files=is_private, can_open_to_write=confined, can_execute=bool(config["builds"])
-        )
-        shared = SeccompFilter(rules)
-        setup.attempt(layers.SECCOMP, shared.install)
-        if setup.is_init:
-            setup.per_test_filter = SeccompFilter(seccomp.per_test())
+        rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.asks)
+        setup.attempt(layers.SECCOMP, SeccompFilter(rules).install)
+        setup.prepare_filter()
     _forget_ourselves()
     gc.collect()
     gc.freeze()

@@ -35,8 +35,8 @@ epoll_ctl 233 21, tgkill 234 131, waitid 247 95, openat 257 56, mkdirat 258 34, 
 renameat 264 38, symlinkat 266 36, readlinkat 267 78, fchmodat 268 53, faccessat 269 48, pselect6 270 72,
 ppoll 271 73, set_robust_list 273 99, get_robust_list 274 100, utimensat 280 88, epoll_pwait 281 22,
 fallocate 285 47, eventfd2 290 19, epoll_create1 291 20, dup3 292 24, pipe2 293 59, prlimit64 302 261,
-getcpu 309 168, renameat2 316 276, getrandom 318 278, memfd_create 319 279, execveat 322 281, membarrier 324 283,
-copy_file_range 326 285, statx 332 291, rseq 334 293, pidfd_send_signal 424 424, pidfd_open 434 434,
+getcpu 309 168, renameat2 316 276, seccomp 317 277, getrandom 318 278, memfd_create 319 279, execveat 322 281,
+membarrier 324 283, copy_file_range 326 285, statx 332 291, rseq 334 293, pidfd_send_signal 424 424, pidfd_open 434 434,
 clone3 435 435, close_range 436 436, faccessat2 439 439, futex_waitv 449 449
 """
 # name, x86_64, aarch64; "-" where a machine has no such call.

@@ -7,6 +7,7 @@ import marshal
 import os
 import sys
 
+from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.runner import FILE_NAME, guarded
 
 _PROGRAM = """
@@ -26,7 +27,7 @@ except KeyError as error:
 _ROUNDS = 10
 
 
-def run_everything_once() -> None:
+def run_everything_once(stack: CallStack) -> None:
     """Compile and run a small program on descriptors 0 and 1, then leave them empty and untouched."""
     standard = sys.stdin, sys.stdout
     code = compile(_PROGRAM, FILE_NAME, "exec", dont_inherit=True)
@@ -36,7 +37,7 @@ def run_everything_once() -> None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8")
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), encoding="utf-8")
         namespace = {"__name__": "__main__", "__builtins__": sys.modules["builtins"]}
-        guarded(exec, marshal.loads(marshal.dumps(code)), namespace)
+        guarded(stack.execute, marshal.loads(marshal.dumps(code)), namespace)
         sys.stdout.flush()
     sys.stdin, sys.stdout = standard
     os.ftruncate(0, 0)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import ray
 
 from microcoder.errors import ConfigError, TrainingError
+from microcoder.serving.ray_start import allow_slow_start
 from microcoder.training.config import RayConfig
 from microcoder.training.engines.verl.devices import CPU, DEVICE_VARIABLE, THREADS_VARIABLE, Devices
 from microcoder.training.observer import Observer
@@ -32,8 +33,7 @@ def open_cluster(
     environment = _environment(devices, num_threads)
     os.environ.update(environment)
     if settings.address is None:
-        # Ray gives its workers little of a busy machine; here they are the run.
-        os.environ.setdefault("RAY_worker_niceness", "0")
+        allow_slow_start(os.environ)
         ray.init(
             num_cpus=max(LOGICAL_CPUS, os.cpu_count() or 1),
             num_gpus=devices.per_node,

@@ -1,0 +1,213 @@
+"""Tests of function-call problems: whether arguments and expected values fit what the problem says they are.
+
+docs/functions.md has a table of the kinds and how each is written as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from microcoder.errors import DataError
+from microcoder.evaluator.values import read_arguments, read_expected, show
+from microcoder.signatures import find_call
+from microcoder.types import Call, Method, Problem, Signature
+
+_MAX_CALL_BYTES = 1 << 14
+"""As it travels to the sandbox, where one message holds all that a test is told."""
+
+
+class _Misfit(ValueError):
+    """A value is not of the kind that it should be."""
+
+
+class _Shape(NamedTuple):
+    check: Callable[[list[Any]], None]
+    example: str
+    is_trimmed: bool = False
+    """Nulls at the end say nothing."""
+
+
+def check_call(problem: Problem) -> None:
+    """Refuse a problem whose call cannot be made at all.
+
+    Raises:
+        DataError: why.
+    """
+    call = find_call(problem)
+    if call is None:
+        return
+    num_bytes = len(call.model_dump_json(exclude_defaults=True))
+    if num_bytes > _MAX_CALL_BYTES:
+        raise DataError(f"problem {problem.id[:100]}: call takes {num_bytes} bytes; use at most {_MAX_CALL_BYTES}")
+    checker = problem.checker
+    if call.style == "design" and checker.type == "unordered" and checker.lists != "inner":
+        raise DataError(
+            f"problem {problem.id} has a design class and takes its results in any order, so an answer could swap "
+            'those of two operations; use {"type": "unordered", "lists": "inner"}, or a checker program'
+        )
+
+
+def read_test(problem: Problem, number: int, call: Call | None) -> object:
+    """Check one test and return its expected value, written in the one way that results are.
+
+    Args:
+        problem: a function-call problem.
+        number: of the test, from 1.
+        call: how it is called, see `signatures.find_call`.
+
+    Raises:
+        DataError: a line is not JSON, or an argument or the expected value is of another kind.
+    """
+    test = problem.tests[number - 1]
+    arguments = read_arguments(test.input, problem_id=problem.id, test=number)
+    expected = read_expected(test.output, problem_id=problem.id, test=number)
+    if call is None:
+        return expected
+    where = f"problem {problem.id}, test {number}"
+    if call.style == "design":
+        return _read_operations(where, problem.fn_name or "", call, arguments, expected)
+    return _read_one(where, call, arguments, expected)
+
+
+def _read_one(where: str, signature: Signature, arguments: Sequence[Any], expected: Any) -> object:
+    _read_arguments(where, signature, arguments)
+    if signature.result is not None and signature.result >= len(arguments):
+        raise DataError(
+            f"{where}: the result is argument {signature.result}, counted from 0, of {len(arguments)}; "
+            "give call.result a smaller number"
+        )
+    kind = signature.returns
+    if signature.result is not None and kind == "json" and signature.result < len(signature.parameters):
+        kind = signature.parameters[signature.result]
+    try:
+        return _normalise(kind, expected)
+    except _Misfit as misfit:
+        raise DataError(f"{where}: the expected output is no {kind}: {misfit}") from None
+
+
+def _read_arguments(where: str, signature: Signature, arguments: Sequence[Any]) -> None:
+    for number, (kind, argument) in enumerate(zip(signature.parameters, arguments, strict=False), 1):
+        try:
+            _normalise(kind, argument)
+            if kind == "TreeNode.val":
+                _check_in_tree(argument, signature.parameters[: number - 1], arguments)
+        except _Misfit as misfit:
+            raise DataError(f"{where}, argument {number} is no {kind}: {misfit}") from None
+
+
+def _check_in_tree(value: Any, kinds: Sequence[str], arguments: Sequence[Any]) -> None:
+    trees = [tree or [] for kind, tree in zip(kinds, arguments, strict=False) if kind == "TreeNode"]
+    if value is not None and not any(value in tree for tree in trees):
+        raise _Misfit(f"{show(value)}; it names a node by its value, which no TreeNode argument before it holds")
+
+
+def _read_operations(where: str, name: str, call: Call, lines: Sequence[Any], expected: Any) -> object:
+    """Check a list of operations and their arguments; return the list of expected results."""
+    if len(lines) != 2 or not all(isinstance(line, list) for line in (*lines, expected)):
+        raise DataError(
+            f"{where}: a design class takes two lines of input, operations and their arguments, and expects a list; "
+            f'such as ["{name}", "add"], [[], [1]] and [null, 3]'
+        )
+    operations, values = lines
+    if not len(operations) == len(values) == len(expected):
+        raise DataError(
+            f"{where}: {len(operations)} operations, {len(values)} lists of arguments, {len(expected)} results; "
+            "give one of each per operation"
+        )
+    if not operations or operations[0] != name or not all(isinstance(one, str) for one in operations):
+        raise DataError(f"{where}: the first operation must be {name!r}, all must be names: {show(operations)}")
+    if not all(isinstance(inner, list) for inner in values) or expected[0] is not None:
+        raise DataError(f"{where}: arguments come as a list per operation, and the first result is null")
+    methods: Mapping[str, Signature] = {method.name: method for method in call.methods}
+    read: list[object] = [None]
+    plain = Method(name="plain")
+    _read_arguments(f"{where}, operation 1", methods.get("__init__", plain), values[0])
+    for number, (one, inner, result) in enumerate(zip(operations[1:], values[1:], expected[1:], strict=True), 2):
+        read.append(_read_one(f"{where}, operation {number}", methods.get(one, plain), inner, result))
+    return read
+
+
+def _normalise(kind: str, value: Any) -> Any:
+    """Return a value of a kind as results are written: an empty list for None, no nulls at the end.
+
+    Raises:
+        _Misfit: it is of another kind.
+    """
+    if kind == "json":
+        return value
+    if kind == "TreeNode.val":
+        if isinstance(value, list | dict):
+            raise _Misfit(f"{show(value)}; it names a node by its value, such as 5")
+        return value
+    if kind.startswith("list["):
+        if not isinstance(value, list):
+            raise _Misfit(f"{show(value)} is no list")
+        return [_normalise(kind[5:-1], item) for item in value]
+    shape = _SHAPES[kind]
+    if value is None:
+        return []
+    try:
+        if not isinstance(value, list):
+            raise _Misfit("no list")
+        shape.check(value)
+    except _Misfit as misfit:
+        raise _Misfit(f"{show(value)} ({misfit}); write it as {shape.example}") from None
+    end = len(value)
+    while shape.is_trimmed and end and value[end - 1] is None:
+        end -= 1
+    return value[:end]
+
+
+def _check_list(values: list[Any]) -> None:
+    if any(value is None for value in values):
+        raise _Misfit("a null in it")
+
+
+def _check_tree(values: list[Any]) -> None:
+    places = 1
+    for number, value in enumerate(values, 1):
+        if places == 0 and value is not None:
+            raise _Misfit(f"item {number} has no parent")
+        if isinstance(value, list | dict):
+            raise _Misfit(f"item {number} is a list or an object")
+        places += 1 if value is not None else -(places > 0)
+
+
+def _check_children(values: list[Any]) -> None:
+    if not values:
+        return
+    if values[0] is None or (len(values) > 1 and values[1] is not None):
+        raise _Misfit("a null must follow the root, and each node's children")
+    num_nodes, num_groups = 1, 0
+    for number, value in enumerate(values[1:], 2):
+        num_groups += value is None
+        num_nodes += value is not None
+        if num_groups > num_nodes:
+            raise _Misfit(f"item {number} has no parent")
+        # A group belongs to a node of an earlier group.
+
+
+def _check_neighbors(rows: list[Any]) -> None:
+    for row in rows:
+        if not isinstance(row, list) or not all(type(one) is int and 1 <= one <= len(rows) for one in row):
+            raise _Misfit(f"each item lists neighbors, numbered from 1 to {len(rows)}")
+
+
+def _check_random(pairs: list[Any]) -> None:
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or pair[0] is None:
+            raise _Misfit("each item is a value and an index")
+        if pair[1] is not None and not (type(pair[1]) is int and 0 <= pair[1] < len(pairs)):
+            raise _Misfit(f"no node has index {show(pair[1])}")
+
+
+_TREE = "a level-order list such as [1, null, 2]"
+_SHAPES: Mapping[str, _Shape] = {
+    "ListNode": _Shape(_check_list, "a list such as [1, 2, 3]"),
+    "TreeNode": _Shape(_check_tree, _TREE, is_trimmed=True),
+    "Node.children": _Shape(_check_children, "[1, null, 2, 3, null, 4]: a null ends a node's children", True),
+    "Node.neighbors": _Shape(_check_neighbors, "lists of neighbors such as [[2], [1]]"),
+    "Node.random": _Shape(_check_random, "values and indices such as [[7, null], [13, 0]]"),
+    "Node.next": _Shape(_check_tree, f'{_TREE}; as a result [1, "#", 2, "#"]', is_trimmed=True),
+}

@@ -1,0 +1,177 @@
+"""How long a test waited for a processor, as the kernel counts it: a busy machine is no idleness of the program.
+
+A test's wall limit holds for its time less the time in which it wanted a processor and was given none. What the kernel
+counts for each thread (run time, time in the run queue, turns) can be read by anybody in `/proc/PID/task/*/schedstat`.
+Programs must not be able to stay by making themselves wait:
+
+- a thread's waiting counts only beyond what its own siblings ran meanwhile;
+- waiting counts at most 100 times what was run, and 3 times where turns were shorter than 0.1 ms: only a program that
+  gives the processor up by itself has such short ones.
+
+Threads that have ended count with their run time alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from microcoder.errors import EvaluatorFault
+
+_MOST_WAIT_PER_RUN, _MOST_WAIT_PER_SHORT_RUN = 100.0, 3.0
+_SHORT_TURN_SECONDS = 1e-4
+_SHORTEST_EXTENSION_SECONDS = 0.05
+_IN_THE_QUEUE_SECONDS = 0.25
+"""How long to wait for a thread that is in the queue, or at work, now: its waiting is counted once it has ended."""
+_BLIND_FACTOR = 3.0
+"""How much longer a test may take where the kernel does not say how long it waited."""
+_STUCK_FACTOR = 100.0
+"""A test that takes this many times its wall limit ends as a fault of the machine."""
+_HELD_UP_STATES = frozenset("RTtD")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a process and its children used so far."""
+
+    cpu_seconds: float
+    """Of all threads and children, ended ones too."""
+    wait_seconds: float
+    """Time in which it wanted a processor and others had it."""
+    is_in_the_queue: bool
+    """A thread runs or waits now."""
+    is_starved: bool
+    """It waited for longer than is believed of any program that is not stuck."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of tests that reached their wall limit."""
+
+    extended: int = 0
+    """They had waited for a processor, and were given that time."""
+    blind: int = 0
+    """The kernel did not say; they were given three times as long."""
+
+
+def extend(
+    pid: int, *, limit_seconds: float, counted_seconds: float, real_seconds: float, counts: Counts
+) -> tuple[float, float]:
+    """Return how much longer a test may take whose wall limit is spent, 0 to end it; and the CPU time seen.
+
+    Args:
+        pid: its process; 0 where it cannot be told, negative where it has ended.
+        limit_seconds: its wall limit.
+        counted_seconds: its wall time so far, less what the watch itself could not follow.
+        real_seconds: its wall time so far.
+        counts: where to note what was done.
+
+    Raises:
+        EvaluatorFault: the machine let it wait beyond all measure.
+    """
+    if pid < 0:
+        return _SHORTEST_EXTENSION_SECONDS, 0.0
+    if real_seconds > _STUCK_FACTOR * limit_seconds:
+        raise EvaluatorFault(f"the machine is stuck: a test did not end within {real_seconds:.0f} s")
+    reading = read_process(pid) if pid else None
+    if reading is None:
+        more = _BLIND_FACTOR * limit_seconds - counted_seconds
+        counts.blind += more > 0
+        return max(0.0, more), 0.0
+    more = limit_seconds - (counted_seconds - reading.wait_seconds)
+    if more < _SHORTEST_EXTENSION_SECONDS:
+        if reading.is_starved:
+            raise EvaluatorFault(
+                f"the machine is stuck: a test ran for {reading.cpu_seconds:.2f} s in {real_seconds:.0f} s"
+            )
+        more = _IN_THE_QUEUE_SECONDS if reading.is_in_the_queue else 0.0
+    counts.extended += more > 0
+    return more, reading.cpu_seconds
+
+
+def read_process(pid: int) -> Reading | None:
+    """Return what a process and its children used so far; None where the kernel does not tell."""
+    cpu = wait = run = 0.0
+    turns, is_in_the_queue = 0, False
+    for number in _family(pid):
+        try:
+            state, seconds = _read_stat(number)
+            threads = list(_read_threads(number))
+        except (OSError, ValueError, IndexError):
+            if number == pid:
+                return None
+            continue
+        of_threads = sum(ran for ran, _, _ in threads)
+        if seconds > 1 and not of_threads and state != "Z":
+            return None
+        cpu, run = cpu + seconds, run + of_threads
+        wait += sum(max(0.0, waited - (of_threads - ran)) for ran, waited, _ in threads)
+        turns += sum(num for _, _, num in threads)
+        is_in_the_queue = is_in_the_queue or _is_any_in_the_queue(number)
+    is_short = run < _SHORT_TURN_SECONDS * turns
+    most = (_MOST_WAIT_PER_SHORT_RUN if is_short else _MOST_WAIT_PER_RUN) * max(cpu, run)
+    return Reading(cpu, min(wait, most), is_in_the_queue, is_starved=wait > most and not is_short)
+
+
+def is_held_up(pid: int) -> bool:
+    """Whether a process or a child of it waits for a processor or a disk, or was stopped: it could not answer."""
+    for number in _family(pid):
+        try:
+            if _read_stat(number)[0] in _HELD_UP_STATES:
+                return True
+        except (OSError, ValueError, IndexError):
+            continue
+    return False
+
+
+def pid_of(descriptor: int) -> int:
+    """Return the process of a pidfd, as seen from here: negative where it has ended, 0 where it cannot be told."""
+    try:
+        with open(f"/proc/self/fdinfo/{descriptor}") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("Pid:")), 0)
+    except OSError:
+        return 0
+
+
+def _family(pid: int) -> Iterator[int]:
+    """A process and its descendants."""
+    yield pid
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                for child in file.read().split():
+                    yield from _family(int(child))
+    except OSError:
+        return
+
+
+def _read_stat(pid: int, thread: str = "") -> tuple[str, float]:
+    """Return a process's state and its CPU seconds, those of ended children included."""
+    with open(f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    return fields[0].decode(), sum(map(int, fields[11:15])) / _TICKS
+
+
+def _read_threads(pid: int) -> Iterator[tuple[float, float, int]]:
+    """Yield for each thread: the seconds it ran, those in the queue, and its turns."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
+                ran, waited, turns = map(int, file.read().split())
+        except (FileNotFoundError, ProcessLookupError):
+            if os.path.exists(f"/proc/{pid}/task/{thread}"):
+                raise
+            continue
+        yield ran / 1e9, waited / 1e9, turns
+
+
+def _is_any_in_the_queue(pid: int) -> bool:
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            if _read_stat(pid, thread)[0] == "R":
+                return True
+        except (OSError, IndexError):
+            continue
+    return False

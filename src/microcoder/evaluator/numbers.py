@@ -1,0 +1,132 @@
+"""When two numbers are the same: spellings of integers, and how far a real number may be off.
+
+Without a tolerance of the problem, a real number may be off by 1e-6 (a returned one 1e-5), absolute or relative, but:
+
+- never by more than half a hundredth, so that neither a half nor a cent is lost however large the number;
+- a number expected in fixed-point notation with up to five decimals is what rounds to it;
+- an integer stands for a real number only where 1e-6 holds both ways: 3 for 3.0000001, never 0 for 5e-7.
+
+Beyond what a double holds, two units in its last place are always allowed, and 1e-12 of a number as long as it still
+rounds to the one expected. A tolerance that the problem states is taken as stated.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+TOLERANCE = 1e-6
+_INTEGERS_TOLERANCE = 1e-6
+_ZERO_TOLERANCE = 1e-9
+_FURTHEST = 0.005
+"""Half a hundredth: by so much a fixed-point number may be off at most."""
+_FEW_DECIMALS = 5
+_NOISE = 1e-12
+
+_INTEGER = re.compile(r"[+-]?[0-9]++")
+_REAL = re.compile(r"[+-]?(?:[0-9]++\.([0-9]*+)|\.([0-9]++)|[0-9]++(?=[eE]))([eE][+-]?[0-9]++)?")
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a real number may be off."""
+
+    absolute: float = TOLERANCE
+    relative: float = TOLERANCE
+    is_stated: bool = False
+    """By the problem: then integers have it, too, and it holds however large a number is."""
+
+
+BY_DEFAULT = Tolerance()
+
+
+def is_number(token: str) -> bool:
+    """Whether a token is an integer or a real number, as programs print them."""
+    return bool(_INTEGER.fullmatch(token) or _REAL.fullmatch(token))
+
+
+def without_zero_fraction(token: str) -> str:
+    """Return `3` for `3.`, `3.0` and `3`; other tokens as they are."""
+    whole, point, fraction = token.partition(".")
+    return whole if point and not fraction.strip("0") and _INTEGER.fullmatch(whole) else token
+
+
+def numbers_agree(token: str, wanted: str) -> bool:
+    """Whether a token is the expected number where the problem states no tolerance; False where none is expected."""
+    if _INTEGER.fullmatch(wanted):
+        whole = without_zero_fraction(token)
+        return whole == wanted or (whole in ("0", "-0") and wanted in ("0", "-0"))
+    found = _REAL.fullmatch(wanted)
+    if found is None:
+        return _both_not_finite(token, wanted)
+    is_integer = bool(_INTEGER.fullmatch(token))
+    if not is_integer and not _REAL.fullmatch(token):
+        return False
+    value, expected = float(token), float(wanted)
+    return _is_near(value, expected, BY_DEFAULT, is_integer=is_integer, decimals=_count_decimals(found))
+
+
+def numbers_agree_within(token: str, wanted: str, tolerance: Tolerance) -> bool:
+    """Whether a token is the expected number, integer or real, within a stated tolerance."""
+    if is_number(token) and is_number(wanted):
+        return _is_within(float(token), float(wanted), tolerance)
+    return _both_not_finite(token, wanted)
+
+
+def values_agree(value: float, expected: float, tolerance: Tolerance) -> bool:
+    """Whether a returned number is the expected real number; infinities and nan are so only with themselves."""
+    if not math.isfinite(expected):
+        return value == expected or (math.isnan(expected) and value != value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return False
+    if tolerance.is_stated:
+        return _is_within(number, expected, tolerance)
+    found = _REAL.fullmatch(repr(expected))
+    decimals = _count_decimals(found) if found else None
+    return _is_near(number, expected, tolerance, is_integer=isinstance(value, int), decimals=decimals)
+
+
+def allowed_error(expected: float, tolerance: Tolerance) -> float:
+    """Return at least what a number may be off by; for telling what is certainly too far."""
+    if not math.isfinite(expected):
+        return 0.0
+    return max(tolerance.absolute, tolerance.relative * abs(expected), 2 * math.ulp(expected))
+
+
+def _count_decimals(real: re.Match[str]) -> int | None:
+    """Return the decimals of a number in fixed-point notation, None for one with an exponent."""
+    return None if real[3] else len(real[1] or real[2] or "")
+
+
+def _is_near(value: float, expected: float, tolerance: Tolerance, *, is_integer: bool, decimals: int | None) -> bool:
+    if value == expected:
+        return math.isfinite(value)  # Two numbers beyond a double's range are equal only as texts.
+    off, size = abs(value - expected), abs(expected)
+    if is_integer:
+        return off <= max(min(_INTEGERS_TOLERANCE, _INTEGERS_TOLERANCE * size), _ZERO_TOLERANCE) + math.ulp(size)
+    near = tolerance.relative * size
+    noise = _NOISE * size
+    if decimals is not None:
+        near = min(near, _FURTHEST)
+        if decimals <= _FEW_DECIMALS:
+            half_a_place = 0.5 * 10.0**-decimals
+            near, noise = min(near, half_a_place), min(noise, half_a_place)
+    return off <= max(tolerance.absolute, near, noise) + 2 * math.ulp(size)
+
+
+def _is_within(value: float, expected: float, tolerance: Tolerance) -> bool:
+    if not (math.isfinite(value) and math.isfinite(expected)):
+        return False
+    size = abs(expected)
+    return abs(value - expected) <= max(tolerance.absolute, tolerance.relative * size) + 2 * math.ulp(size)
+
+
+def _both_not_finite(token: str, wanted: str) -> bool:
+    if not (_NOT_FINITE.fullmatch(wanted) and _NOT_FINITE.fullmatch(token)):
+        return False
+    value, expected = float(token), float(wanted)
+    return value == expected or (math.isnan(value) and math.isnan(expected))

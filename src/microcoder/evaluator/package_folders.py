@@ -1,0 +1,180 @@
+"""Where the packages of a profile are: in a folder of their own for each Python, apart from the host's environment.
+
+    <root>/<digest>/             one profile for one Python: what is imported from, and `profile.json`, which says so
+    <root>/.<digest>.lock        held while it is made
+
+The root is MICROCODER_PACKAGES where that is set. Else folders are looked for in the user's cache
+(~/.cache/microcoder/packages) and then where root puts them for everybody (/var/cache/microcoder/packages).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from microcoder.errors import EvaluatorFault
+from microcoder.evaluator.interpreter import Interpreter
+from microcoder.evaluator.package_install import fill_folder
+from microcoder.evaluator.packages import PackageProfile
+
+ROOT_VARIABLE = "MICROCODER_PACKAGES"
+"""Environment variable: where packages are kept, such as a folder that all nodes of a cluster see."""
+
+_FOR_EVERYBODY = Path("/var/cache/microcoder/packages")
+_MARKER = "profile.json"
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProvidedPackages:
+    """What there is of a profile for one Python."""
+
+    profile: PackageProfile
+    folder: str
+    """Where programs import from; empty where there is nothing to import."""
+    problem: str = ""
+    """Why the packages are missing, and what to type; empty where they are there."""
+
+    def find_problem(self, code: str, *, is_function: bool) -> str:
+        """Return why a program cannot be judged: it asks for a package that was promised and is not there."""
+        needed = self.profile.find_needed(code, is_function=is_function) if self.problem else None
+        return f"it asks for {needed.name}, and {self.problem}" if needed else ""
+
+
+def find_roots() -> tuple[Path, ...]:
+    """Return where folders are looked for; new ones are made in the first."""
+    named = os.environ.get(ROOT_VARIABLE)
+    if named:
+        return (Path(named).absolute(),)
+    cache = os.environ.get("XDG_CACHE_HOME")
+    if cache is None and os.geteuid() == 0:
+        return (_FOR_EVERYBODY,)
+    own = Path(cache or os.path.expanduser("~/.cache")) / "microcoder" / "packages"
+    # A user id that the machine does not know, as in many containers, has no home.
+    return (own, _FOR_EVERYBODY) if own.is_absolute() else (_FOR_EVERYBODY,)
+
+
+def folder_digest(profile: PackageProfile, interpreter: Interpreter) -> str:
+    """Return the name of a profile's folder: pins, Python version and platform decide it."""
+    content = [profile.pins, interpreter.short_version, interpreter.abi]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def find_folder(profile: PackageProfile, interpreter: Interpreter) -> Path | None:
+    """Return the folder of a profile that is installed already."""
+    digest = folder_digest(profile, interpreter)
+    return next((root / digest for root in find_roots() if (root / digest / _MARKER).is_file()), None)
+
+
+def install_packages(profile: PackageProfile, interpreter: Interpreter) -> Path:
+    """Return the folder of a profile, made first where it is not there yet.
+
+    Raises:
+        EvaluatorFault: the packages cannot be had, or the folder cannot be written; why.
+    """
+    found = find_folder(profile, interpreter)
+    if found is not None:
+        return found
+    root, digest = find_roots()[0], folder_digest(profile, interpreter)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with _locked(root / f".{digest}.lock"):
+            found = find_folder(profile, interpreter)
+            return found if found is not None else _make(root / digest, profile, interpreter)
+    except OSError as error:
+        raise EvaluatorFault(
+            f"{root} cannot be written ({error.strerror}); set {ROOT_VARIABLE} to a folder that can"
+        ) from None
+
+
+def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Path:
+    _LOG.warning(
+        "microcoder: installing the packages that programs may import (%s) for Python %s into %s",
+        ", ".join(profile.pins),
+        interpreter.short_version,
+        target,
+    )
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        fill_folder(staging, profile, interpreter)
+        about = {"profile": profile.name, "pins": profile.pins, "python": interpreter.version, "abi": interpreter.abi}
+        (staging / _MARKER).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        _open_to_everybody(staging)
+        staging.rename(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return target
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _open_to_everybody(folder: Path) -> None:
+    """Let programs read it, which run as a user of their own, whatever the umask."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+class PackageShelf:
+    """The packages of one judge, by Python; what was found first holds for its whole life.
+
+    An answer that changed would meet sandboxes that were started under the earlier one.
+    """
+
+    def __init__(self, profile: PackageProfile) -> None:
+        self.profile = profile
+        self._lock = threading.Lock()
+        self._provided: dict[str, ProvidedPackages] = {}
+
+    def provide(self, interpreter: Interpreter) -> ProvidedPackages:
+        """Return what programs of this Python may import, installed first where it is not there; it never raises."""
+        with self._lock:
+            key = interpreter.executable
+            if key not in self._provided:
+                self._provided[key] = provide_packages(self.profile, interpreter)
+            return self._provided[key]
+
+
+_failures: dict[str, str] = {}
+"""Folders that could not be made by this process, which tries once, and why."""
+_failures_lock = threading.Lock()
+
+
+def provide_packages(profile: PackageProfile, interpreter: Interpreter) -> ProvidedPackages:
+    """Return what there is of a profile, installed first where it is not there; a failure is loud, and no exception."""
+    if not profile.packages:
+        return ProvidedPackages(profile, "")
+    digest = folder_digest(profile, interpreter)
+    with _failures_lock:
+        found = find_folder(profile, interpreter)
+        if found is None and digest not in _failures:
+            try:
+                found = install_packages(profile, interpreter)
+            except EvaluatorFault as fault:
+                _failures[digest] = str(fault)
+                _LOG.warning("microcoder: %s", describe_missing(profile, interpreter, str(fault)))
+        if found is not None:
+            return ProvidedPackages(profile, str(found))
+        return ProvidedPackages(profile, "", describe_missing(profile, interpreter, _failures[digest]))
+
+
+def describe_missing(profile: PackageProfile, interpreter: Interpreter, why: str) -> str:
+    """Return the sentence that says that a profile's packages are not here, and what to type."""
+    return (
+        f"the packages of profile {profile.name} are missing for Python {interpreter.short_version}: programs that "
+        f"import them stay unscored; type `microcoder packages install {profile.name}` ({why})"
+    )

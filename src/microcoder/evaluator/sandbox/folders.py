@@ -1,0 +1,131 @@
+"""The folder a sandbox may write to: made where nothing can be mounted, measured, emptied after each test.
+
+Everything below a folder is reached by descriptors, one at a time and never through a link, so that neither a path that
+is too long nor a program that moves things about leads anywhere else.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+
+PRIVATE_MODE = 0o700
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_BLOCK_BYTES = 512
+
+
+def make_private_folder(path: str) -> int:
+    """Make a folder that only its owner enters; return a descriptor that marks it as in use while it is open.
+
+    Raises:
+        OSError: it cannot be made; what to do about it.
+    """
+    try:
+        os.mkdir(path, PRIVATE_MODE)
+        descriptor = os.open(path, _OPEN)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise OSError(
+            f"without mounts programs need a folder to write to, and {path} cannot be made ({error.strerror}); "
+            "give this user a folder for temporary files, such as a tmpfs on /tmp, or set TMPDIR to one"
+        ) from None
+    return descriptor
+
+
+def empty_folder(folder: str, mode: int) -> None:
+    """Remove what a test left behind, and give the folder its mode back.
+
+    Raises:
+        OSError: something could not be removed; the sandbox must not be used again.
+    """
+    if stat.S_IMODE(os.stat(folder, follow_symlinks=False).st_mode) != mode:
+        os.chmod(folder, mode)
+    for parent, name, is_folder in _everything_below(folder, opens_closed=True):
+        if is_folder:
+            os.rmdir(name, dir_fd=parent)
+        else:
+            os.unlink(name, dir_fd=parent)
+
+
+def measure_folder(folder: str) -> tuple[int, int]:
+    """Return how many entries and bytes are below a folder that a program may be changing.
+
+    Raises:
+        OSError: it changed too much meanwhile.
+    """
+    num_entries = num_bytes = 0
+    for parent, name, is_folder in _everything_below(folder, opens_closed=False):
+        num_entries += 1
+        if not is_folder:
+            num_bytes += _BLOCK_BYTES * os.stat(name, dir_fd=parent, follow_symlinks=False).st_blocks
+    return num_entries, num_bytes
+
+
+def _everything_below(folder: str, *, opens_closed: bool) -> Iterator[tuple[int, str, bool]]:
+    """Yield the open folder that an entry is in, its name, and whether it is a folder, what is deepest first."""
+    here = os.open(folder, _OPEN)
+    above: list[tuple[str, tuple[int, int], list[tuple[str, bool]]]] = []
+    try:
+        left = _list(here)
+        while left or above:
+            if not left:
+                name, identity, left = above.pop()
+                here = _replace(here, os.open("..", _OPEN, dir_fd=here))
+                if _identity(here) != identity:
+                    raise OSError(errno.ESTALE, "a folder was moved")
+                yield here, name, True
+                continue
+            name, is_folder = left.pop()
+            inner = _open_inside(name, here, opens_closed) if is_folder else None
+            if inner is None:
+                yield here, name, is_folder
+                continue
+            above.append((name, _identity(here), left))
+            here = _replace(here, inner)
+            left = _list(here)
+    finally:
+        os.close(here)
+
+
+def _list(descriptor: int) -> list[tuple[str, bool]]:
+    with os.scandir(descriptor) as entries:
+        return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+
+
+def _open_inside(name: str, parent: int, opens_closed: bool) -> int | None:
+    """Open a folder, also one whose owner may not; None for one that stays closed."""
+    try:
+        return _writable(os.open(name, _OPEN, dir_fd=parent), opens_closed)
+    except PermissionError:
+        if not opens_closed:
+            return None
+    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        reach = f"/proc/self/fd/{handle}"
+        if os.path.exists(reach):
+            os.chmod(reach, 0o700)
+        else:
+            # In a private root, where the only process that could put a link in its place has ended.
+            os.chmod(name, 0o700, dir_fd=parent)
+    finally:
+        os.close(handle)
+    return os.open(name, _OPEN, dir_fd=parent)
+
+
+def _writable(descriptor: int, opens_closed: bool) -> int:
+    if opens_closed and os.fstat(descriptor).st_mode & 0o700 != 0o700:
+        os.fchmod(descriptor, 0o700)
+    return descriptor
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def _replace(old: int, new: int) -> int:
+    os.close(old)
+    return new

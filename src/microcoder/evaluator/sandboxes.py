@@ -1,0 +1,195 @@
+"""One worker's sandboxes: a plain one, and others once they are asked for, such as one that compiles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TypedDict, TypeVar
+
+from microcoder.errors import EvaluatorFault
+from microcoder.evaluator import idleness
+from microcoder.evaluator.inputs import InputShelf
+from microcoder.evaluator.interpreter import CURRENT_VERSION, find_interpreter
+from microcoder.evaluator.isolation import Isolation
+from microcoder.evaluator.languages import find_language
+from microcoder.evaluator.package_folders import PackageShelf
+from microcoder.evaluator.packages import STANDARD, load_profile
+from microcoder.evaluator.sandbox.layers import LAYERS
+from microcoder.evaluator.supervisor import Sandbox, SandboxDied
+
+_MAX_FAILED_STARTS = 3
+_REST_SECONDS = 10.0
+"""After so many failed starts no other is tried for a while: programs are told at once."""
+_SCRATCH_MIB, _LARGE_SCRATCH_MIB = 16, 256
+"""For builds, for the files that a checker or a run is given, and for a large input that is read as a file."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a sandbox is like; runs that need the same kind share one."""
+
+    version: str = CURRENT_VERSION
+    """Of Python."""
+    preload: tuple[str, ...] = ()
+    """Packages that are loaded before the program starts."""
+    is_large: bool = False
+    """Whether it has room for files."""
+    builds: str = ""
+    """The language that it compiles; empty for one that runs programs."""
+
+
+class _Common(TypedDict):
+    """What all sandboxes of a worker are started with."""
+
+    layers: Collection[str]
+    waits: idleness.Counts
+    nice: int
+
+
+class Sandboxes:
+    """Started when they are first used, ended when anything goes wrong in them; for one thread."""
+
+    def __init__(
+        self,
+        *,
+        layers: Collection[str] = LAYERS,
+        unsafe: bool = False,
+        nice: int = 0,
+        inputs: InputShelf | None = None,
+        packages: PackageShelf | None = None,
+    ) -> None:
+        """Start none yet.
+
+        Args:
+            layers: the layers of isolation to put on.
+            unsafe: use them even where a required layer is missing.
+            nice: how far programs stand back from other work.
+            inputs: where inputs are shared with other workers.
+            packages: what programs may import.
+        """
+        self.packages = packages or PackageShelf(load_profile(STANDARD))
+        self._layers = layers
+        self._unsafe = unsafe
+        self._nice = nice
+        self._inputs = inputs or InputShelf()
+        self._started: dict[Kind, Sandbox] = {}
+        self._failed_starts = 0
+        self._start_failure = ""
+        self._rests_until = 0.0
+        self._has_held = False
+        self._is_closed = False
+        self.level = ""
+        """How well the latest one is closed in."""
+        self.retries = 0
+        """Uses that were begun again because the sandbox died."""
+        self.waits = idleness.Counts()
+        """What became of tests that reached their wall limit."""
+
+    def open(self) -> Isolation:
+        """Start the plain one.
+
+        Raises:
+            EvaluatorFault: it does not start, or does not hold.
+        """
+        return self._find(Kind()).isolation
+
+    def use(self, kind: Kind, action: Callable[[Sandbox], T]) -> T:
+        """Do something with a sandbox of a kind, once more with a fresh one where it dies.
+
+        Raises:
+            SandboxDied: it died twice.
+            EvaluatorFault: it does not start, or does not hold.
+        """
+        try:
+            return action(self._find(kind))
+        except SandboxDied:
+            if self._is_closed:
+                raise
+            self._discard(kind)
+            self.retries += 1
+            try:
+                return action(self._find(kind))
+            except BaseException:
+                self._discard(kind)
+                raise
+        except BaseException:
+            self._discard(kind)
+            raise
+
+    def renew(self) -> None:
+        """End the sandboxes, so that the next program starts fresh ones; also after starts that failed."""
+        for kind in list(self._started):
+            self._discard(kind)
+        self._failed_starts = 0
+
+    def interrupt(self) -> None:
+        """End the sandboxes from another thread; what is being judged ends as a fault."""
+        self._is_closed = True
+        for sandbox in list(self._started.values()):
+            sandbox.interrupt()
+
+    def close(self) -> None:
+        """End the sandboxes; only from the thread that opened them."""
+        self._is_closed = True
+        for sandbox in self._started.values():
+            sandbox.close()
+        self._started.clear()
+
+    def _find(self, kind: Kind) -> Sandbox:
+        """Return a sandbox of this kind, started where there is none yet."""
+        if self._is_closed:
+            raise SandboxDied("the judge was closed")
+        if kind not in self._started:
+            sandbox = self._start_again(kind)
+            self._started[kind] = sandbox
+            if self._is_closed:
+                raise SandboxDied("the judge was closed")
+        return self._started[kind]
+
+    def _start_again(self, kind: Kind) -> Sandbox:
+        """Start a sandbox; where one has held, twice: somebody may have killed it while it started."""
+        if self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
+            raise EvaluatorFault(f"gave up after {self._failed_starts} failed starts: {self._start_failure}")
+        for is_last in (False, True) if self._has_held else (True,):
+            try:
+                sandbox = self._start(kind)
+            except EvaluatorFault as fault:
+                self._failed_starts, self._start_failure = self._failed_starts + 1, str(fault)
+                self._rests_until = time.monotonic() + _REST_SECONDS
+                if is_last:
+                    raise
+            else:
+                self._failed_starts, self._has_held = 0, True
+                return sandbox
+        raise AssertionError("the last try returned or raised")
+
+    def _start(self, kind: Kind) -> Sandbox:
+        common: _Common = {"layers": self._layers, "waits": self.waits, "nice": self._nice}
+        if kind.builds:
+            toolchain = find_language(kind.builds).readable
+            sandbox = Sandbox(toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB, **common)
+        else:
+            interpreter = find_interpreter(kind.version)
+            sandbox = Sandbox(
+                interpreter=interpreter,
+                packages=self.packages.provide(interpreter).folder,
+                preload=kind.preload,
+                scratch_mib=_LARGE_SCRATCH_MIB if kind.is_large else _SCRATCH_MIB,
+                inputs=self._inputs,
+                **common,
+            )
+        self.level = sandbox.isolation.level
+        try:
+            sandbox.isolation.require(unsafe=self._unsafe)
+        except EvaluatorFault:
+            sandbox.close()
+            raise
+        return sandbox
+
+    def _discard(self, kind: Kind) -> None:
+        sandbox = self._started.pop(kind, None)
+        if sandbox is not None:
+            sandbox.close()

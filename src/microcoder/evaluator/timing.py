@@ -1,0 +1,117 @@
+"""Running one test fairly: with the room that neighbours call for, and again where they may have decided."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from dataclasses import replace
+
+from microcoder.evaluator import calibration
+from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM, Pace
+from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, limits_for
+from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED
+from microcoder.evaluator.sandboxes import Kind, Sandboxes
+from microcoder.evaluator.schedule import Gate
+from microcoder.evaluator.supervisor import Limits, LoadedProgram, Run, Task
+from microcoder.types import Outcome
+
+_GRACE = 1.1
+"""A test is stopped this far beyond its CPU limit, further where neighbours slow it; one that ends in between is run
+again alone."""
+_MORE_GRACE = 1.05
+"""A test that ran out of CPU time is run again where neighbours turn out to cost so much more than was thought."""
+_CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
+
+
+class TimedRuns:
+    """Runs of one worker's tests, timed so that only the program decides."""
+
+    def __init__(self, sandboxes: Sandboxes, gate: Gate, pace: Pace) -> None:
+        """Note where tests run, when they may, and how fast this machine is."""
+        self._sandboxes = sandboxes
+        self._gate = gate
+        self._pace = pace
+        self._has_rerun = False
+        self.reruns = 0
+        """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
+        self.retries = 0
+        """Tests that were run again because something else than a limit killed them."""
+
+    def begin_program(self) -> None:
+        """Let one test of the next program be run again where neighbours slow it."""
+        self._has_rerun = False
+
+    def run(self, kind: Kind, task: Task, prepared: PreparedProblem) -> Run:
+        """Return what a test left behind, by a quiet machine's time.
+
+        Raises:
+            SandboxDied: the sandbox broke twice.
+            EvaluatorFault: it does not start.
+        """
+        run, slowdown = self._run_with_room(kind, task, prepared.limits)
+        if prepared.is_close(run):
+            self.reruns += 1
+            with self._gate.alone():
+                again = self._run(kind, task, prepared.limits, slowdown)
+                again = again.slowed_by(self._measure_slowdown(again))
+            return min(run, again, key=lambda run: run.cpu_seconds)
+        if was_killed(run, prepared.find_failure(run)):
+            self.retries += 1
+            with self._gate.shared():
+                return self._run(kind, task, prepared.limits, slowdown)
+        return run
+
+    def measure_time_scale(self) -> float:
+        """Return what CPU limits are to be multiplied by on this machine, see `calibration`, and learn its pace.
+
+        Raises:
+            EvaluatorFault: the sandbox does not start.
+            SandboxDied: it broke twice.
+        """
+        self._pace.learn(MEMORY_PROGRAM, self._time(MEMORY_PROGRAM))
+
+        def measure() -> float:
+            seconds = self._time(PROGRAM)
+            self._pace.learn(PROGRAM, seconds)
+            return seconds
+
+        return calibration.measure_scale(measure)
+
+    def _time(self, code: str) -> float:
+        """Return the CPU seconds of a fixed program."""
+        limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
+        with contextlib.closing(LoadedProgram(code)) as program:
+            return self._sandboxes.use(Kind(), lambda sandbox: sandbox.run(program.task(b""), limits)).cpu_seconds
+
+    def _measure_slowdown(self, run: Run) -> float:
+        """Return by how much neighbours slow a program like this now."""
+        slowdown = self._pace.measure(PROGRAM, lambda: self._time(PROGRAM))
+        if run.result.memory_kib < LARGE_KIB:
+            return slowdown
+        return max(slowdown, self._pace.measure(MEMORY_PROGRAM, lambda: self._time(MEMORY_PROGRAM)))
+
+    def _run_with_room(self, kind: Kind, task: Task, limits: Limits) -> tuple[Run, float]:
+        """Run a test with the room that neighbours call for; return that too.
+
+        Where it runs out of CPU time and neighbours turn out to cost more than they did of late, it is run once more,
+        which happens to one test of a program at most: an endless one must not cost many limits.
+        """
+        with self._gate.shared():
+            slowdown = self._pace.slowdown
+            run = self._run(kind, task, limits, slowdown)
+            if run.result.expired == CPU_EXPIRED and not self._has_rerun:
+                measured = self._measure_slowdown(run)
+                if measured > _MORE_GRACE * slowdown:
+                    self._has_rerun = True
+                    self.reruns += 1
+                    return self._run(kind, task, limits, measured), measured
+            return run, slowdown
+
+    def _run(self, kind: Kind, task: Task, limits: Limits, slowdown: float) -> Run:
+        generous = replace(limits, cpu_seconds=_GRACE * slowdown * limits.cpu_seconds)
+        return self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, generous))
+
+
+def was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:
+    """Whether it was killed by none of its limits: by itself, or from outside, as where the machine's memory ended."""
+    return failure is not None and failure[0] is Outcome.RUNTIME_ERROR and run.result.signal == signal.SIGKILL

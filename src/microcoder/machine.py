@@ -1,0 +1,53 @@
+"""What this machine is: its system, its processors, and whether files can be locked. Programs are judged on Linux."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import IO, Any
+
+from microcoder.errors import EvaluatorFault
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+_NAMES = {"darwin": "macOS", "win32": "Windows"}
+_WHAT_TO_DO = (
+    "use a Linux container or WSL 2 here, or send programs to a Linux machine that runs `microcoder serve` "
+    "(microcoder.serving.client.JudgeClient)"
+)
+
+
+def require_linux() -> None:
+    """Refuse a system on which the sandbox cannot be.
+
+    Raises:
+        EvaluatorFault: it is not Linux; what to do.
+    """
+    if sys.platform != "linux":
+        raise EvaluatorFault(
+            f"the sandbox for programs needs Linux, and this is {_NAMES.get(sys.platform, sys.platform)}; "
+            + _WHAT_TO_DO
+        )
+
+
+def count_processors() -> int:
+    """Return how many processors this process may use."""
+    usable: Callable[[int], Any] | None = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+def lock_file(file: IO[Any], *, waits: bool = False) -> None:
+    """Lock a file for this process, until it is closed.
+
+    Raises:
+        BlockingIOError: another process holds it, and this one does not wait.
+        EvaluatorFault: this system has no such locks.
+    """
+    if fcntl is None:
+        require_linux()
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,112 @@
+"""What a start of the command line imports, and what it says about its verbs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from microcoder.cli import VERBS, build_app, main
+
+NEVER = {
+    "aiohttp", "asyncio", "daft", "datasets", "fastapi", "httpx", "huggingface_hub", "jinja2", "matplotlib",
+    "multiprocessing", "numpy", "openai", "pandas", "pyarrow", "ray", "sklearn", "starlette", "torch", "transformers",
+    "trl", "uvicorn", "verl", "yaml",
+}  # fmt: skip
+# What renders markup and bars: for pages of help and terminals only.
+MARKUP = {"markdown_it", "pygments"}
+BARS = {"rich.progress", "rich.console"}
+
+
+def modules_after(program: str, *arguments: str) -> set[str]:
+    """Return the modules that a fresh interpreter holds after a program."""
+    shown = f"try:\n    {program}\nfinally:\n    import sys; print('\\0', *sys.modules)"
+    result = subprocess.run([sys.executable, "-c", shown, *arguments], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+    return set(result.stdout.rpartition("\0")[2].split())
+
+
+def modules_of_command(*arguments: str) -> set[str]:
+    return modules_after(f"from microcoder.cli import main; main({list(arguments)!r})")
+
+
+def test_the_package_imports_nothing_before_a_name_is_asked_for() -> None:
+    modules = modules_after("import microcoder")
+    assert {name for name in modules if name.startswith("microcoder")} == {"microcoder"}
+    assert "pydantic" not in modules
+    assert "pydantic" in modules_after("from microcoder import Problem")
+
+
+def test_an_unknown_name_of_the_package_is_an_attribute_error() -> None:
+    import microcoder
+
+    with pytest.raises(AttributeError, match="no attribute 'Problems'"):
+        microcoder.Problems  # noqa: B018  # pyrefly: ignore
+    assert set(microcoder.__all__) <= set(dir(microcoder))
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"]], ids=" ".join)
+def test_the_list_of_verbs_imports_no_verb(arguments: list[str]) -> None:
+    modules = modules_of_command(*arguments)
+    assert {name for name in modules if name.startswith("microcoder.")} == {"microcoder.cli", "microcoder.errors"}
+    assert not modules & (NEVER | MARKUP | {"pydantic"})
+
+
+def test_help_of_a_verb_imports_no_other_verb() -> None:
+    modules = modules_of_command("judge", "--help")
+    assert {name for name in modules if name.startswith("microcoder.cli.")} == {"microcoder.cli.judge"}
+    assert not modules & NEVER
+
+
+def test_judging_imports_no_more_than_it_needs(tmp_path: Path) -> None:
+    submissions = tmp_path / "submissions.jsonl"
+    submissions.write_text('{"id": "echo", "code": "print(input())", "tests": [{"input": "1", "output": "1"}]}\n')
+    modules = modules_after(
+        "import contextlib, io\n"
+        "    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):\n"
+        "        from microcoder.cli import main\n"
+        f"        main(['judge', {str(submissions)!r}, '-o', {str(tmp_path / 'verdicts.jsonl')!r}])"
+    )
+    assert (tmp_path / "verdicts.jsonl").exists()
+    assert not modules & (NEVER | MARKUP | BARS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_line_in_the_list_is_the_verbs_own(verb: str) -> None:
+    own = build_app([verb])[verb].help
+    assert own.strip().splitlines()[0] == VERBS[verb][1]
+
+
+def test_an_unknown_command_names_all_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["jugde", "x"])
+    assert stop.value.code == 2
+    message = capsys.readouterr().err
+    assert f"unknown command 'jugde'; did you mean judge? use one of {', '.join(VERBS)}. " in message
+    with pytest.raises(SystemExit):
+        main(["data", "biuld"])
+    assert "did you mean build? use one of build, collect, " in capsys.readouterr().err
+
+
+def test_a_suggestion_ends_in_one_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["judge", "--worker", "2"])
+    assert "Did you mean --workers? Type" in capsys.readouterr().err
+
+
+def test_the_default_folder_of_a_run_can_be_read_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "--help"])
+    assert "by default runs/FOLDER " in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
+    script = tmp_path / "microcoder.bash"
+    # It adds a line to the start-up file of the shell.
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "microcoder", "--install-completion", "--shell", "bash", "--output", str(script)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert result.returncode == 0, result.stderr
+    written = script.read_text()
+    assert all(verb in written for verb in VERBS)
+    assert "--overwrite" in written

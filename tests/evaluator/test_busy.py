@@ -1,0 +1,183 @@
+"""A busy machine: waiting is not idleness, neighbours are measured, a stalled compiler is no verdict."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+from microcoder.errors import ConfigError, EvaluatorFault
+from microcoder.evaluator import Judge, idleness, supervisor
+from microcoder.evaluator.builds import build_program
+from microcoder.evaluator.calibration import MAX_SLOWDOWN, PROGRAM, Pace
+from microcoder.evaluator.languages import Language, find_language
+from microcoder.evaluator.preparation import PreparedProblem, limits_for
+from microcoder.evaluator.sandboxes import Kind
+from microcoder.evaluator.session import Session
+from microcoder.evaluator.supervisor import LoadedProgram, Sandbox, SandboxDied
+from microcoder.types import Outcome, Program
+
+from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+
+ONE_TEST = ("", "3")
+
+
+def burn(cpu_seconds: float) -> str:
+    return f"import time\nwhile time.process_time() < {cpu_seconds}: pass\nprint(3)"
+
+
+@contextmanager
+def one_contended_processor() -> Iterator[None]:
+    """This thread, and what it starts, on one processor beside a busy loop in a session of its own."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    hog = subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+        hog.kill()
+        hog.wait()
+
+
+def test_a_nice_program_that_waits_its_turn_is_given_the_time() -> None:
+    # A tenth of a processor: 0.35 s of CPU time take about 3.5 s, beyond the wall limit of 2.2 s.
+    with one_contended_processor(), Judge(workers=1, time_scale=1, nice=10) as judging:
+        verdict = run(judging, burn(0.35), make_problem(ONE_TEST, time_limit_seconds=0.4))
+        statistics = judging.statistics
+    assert verdict.is_accepted, verdict.detail
+    assert statistics.extended
+    assert not statistics.blind
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
+        "import time\nwhile True: time.sleep(0.001)",
+        "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(99,)).start()",
+        "import threading, time\ndef wake():\n    while True: time.sleep(0.01)\n"
+        "for _ in range(100): threading.Thread(target=wake).start()",
+    ],
+)
+def test_no_program_stays_by_being_idle(judge_one: Judge, code: str) -> None:
+    assert run(judge_one, code, make_problem(ONE_TEST, time_limit_seconds=0.2)).outcome is Outcome.TIME_LIMIT
+
+
+def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fault() -> None:
+    counts = idleness.Counts()
+    with subprocess.Popen(["sleep", "99"]) as sleeper:
+        limits = {"limit_seconds": 1.0, "counts": counts}
+        assert idleness.extend(sleeper.pid, counted_seconds=1.1, real_seconds=1.1, **limits)[0] == 0
+        with pytest.raises(EvaluatorFault, match="the machine is stuck"):
+            idleness.extend(sleeper.pid, counted_seconds=1.1, real_seconds=101, **limits)
+        sleeper.kill()
+    assert counts == idleness.Counts()
+
+
+def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> None:
+    counts = idleness.Counts()
+    for seconds, more in ((1.1, 1.9), (3.0, 0.0)):
+        given, _ = idleness.extend(0, limit_seconds=1, counted_seconds=seconds, real_seconds=seconds, counts=counts)
+        assert given == pytest.approx(more)
+    assert counts.blind == 1
+
+
+def test_a_sandbox_that_was_stopped_answers_when_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "_GRACE_SECONDS", 0.1)
+    limits = limits_for(0.2, 128, 16)
+    with closing(Sandbox()) as sandbox, closing(LoadedProgram(burn(0.1))) as program:
+        family = list(idleness._family(sandbox.pid))
+        for pid in family:
+            os.kill(pid, signal.SIGSTOP)
+        # Later than the answer was due.
+        go_on = threading.Timer(limits.wall_seconds + 1, lambda: [os.kill(pid, signal.SIGCONT) for pid in family])
+        go_on.start()
+        result = sandbox.run(program.task(b""), limits).result
+        go_on.join()
+    assert (result.exit_code, result.expired) == (0, 0)
+
+
+def test_neighbours_count_as_the_fixed_program_shows() -> None:
+    pace = Pace()
+    pace.learn(PROGRAM, 1.0)
+    assert pace.measure(PROGRAM, lambda: 1.05) == 1.0 == pace.slowdown
+    seconds = iter([1.2, 3.0, 1.3])
+    assert pace.measure(PROGRAM, lambda: next(seconds)) == 1.3 == pace.slowdown
+    assert pace.measure(PROGRAM, lambda: 9.0) == MAX_SLOWDOWN
+    for _ in range(4):
+        pace.measure(PROGRAM, lambda: 1.0)
+    assert pace.slowdown == 1.0
+
+
+@contextmanager
+def slowed_session() -> Iterator[Session]:
+    """A session on a machine that was much faster once."""
+    pace = Pace()
+    pace.learn(PROGRAM, 0.001)
+    with closing(Session(pace=pace)) as session:
+        yield session
+
+
+def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
+    with slowed_session() as session:
+        problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
+        verdict = session.judge(Program(burn(0.4)), problem, "first_limit")
+        assert verdict.is_accepted, verdict.detail
+        assert verdict.tests[0].cpu_seconds < 0.3
+        # Once with more room, once alone.
+        assert session.reruns == 2
+        assert session.judge(Program(burn(0.7)), problem, "first_limit").outcome is Outcome.TIME_LIMIT
+
+
+def test_an_endless_program_is_run_again_once_at_most() -> None:
+    with slowed_session() as session:
+        problem = PreparedProblem(make_problem(*[ONE_TEST] * 3, time_limit_seconds=0.1))
+        assert session.judge(Program("while True: pass"), problem, "never").outcome is Outcome.TIME_LIMIT
+        assert session.reruns == 1
+
+
+@pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")
+def test_a_compiler_that_stands_still_is_a_fault_and_one_that_works_on_an_error() -> None:
+    def build(script: str) -> None:
+        cpp = find_language("cpp")
+        language = Language(
+            name="slow", source_file="main", compilers=("sh",), build=("{compiler}", "-c", script), build_seconds=0.2
+        )
+        with closing(Sandbox(toolchain=cpp.readable)) as sandbox:
+            made = build_program(sandbox, language, "")
+        assert made.message == "the compiler took more than 0.2 s of CPU time"
+
+    # As compilers are: the command itself waits for the process that does the work.
+    build("sh -c 'while :; do :; done'; true")
+    with pytest.raises(SandboxDied, match="the compiler stood still"):
+        build("sleep 99; true")
+
+
+def test_niceness_is_checked() -> None:
+    with pytest.raises(ConfigError, match="nice = 20; use 0 to 19"):
+        Judge(nice=20)
+
+
+def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
+    with Judge(workers=1, time_scale=1, nice=7) as judging:
+        future = judging.submit(Program("import time\ntime.sleep(99)"), make_problem(ONE_TEST, time_limit_seconds=0.3))
+        sandbox = judging._sessions[0]._sandboxes._started[Kind()]
+        while len(family := list(idleness._family(sandbox.pid))) < 2 + judging.isolation.enforced.count(
+            "pid_namespace"
+        ):
+            time.sleep(0.01)
+        assert os.getpriority(os.PRIO_PROCESS, family[-1]) >= 7
+        try:
+            with open(f"/proc/{family[-1]}/autogroup") as file:
+                assert file.read().split("nice ")[1].strip() == str(os.getpriority(os.PRIO_PROCESS, family[-1]))
+        except FileNotFoundError:
+            pass  # This kernel groups no sessions.
+        assert not future.result().is_accepted

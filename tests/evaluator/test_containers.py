@@ -1,0 +1,168 @@
+"""As in a container that grants no namespaces and mounts: all is judged and nothing left, or one line says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from microcoder.errors import EvaluatorFault
+from microcoder.evaluator import Judge, private_folders
+from microcoder.evaluator.builds import build_program
+from microcoder.evaluator.languages import LANGUAGES
+from microcoder.evaluator.sandbox.folders import empty_folder, measure_folder
+from microcoder.evaluator.sandbox.layers import LAYERS, MOUNT_NAMESPACE
+from microcoder.evaluator.supervisor import Sandbox
+from microcoder.types import Outcome
+
+from .as_user import PLACES_TOO_OPEN, SETTINGS, run_python  # pyrefly: ignore[missing-import]
+from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+
+NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
+LONG = ("nobody", "root in a container")
+NEEDS_CPP = pytest.mark.skipif(bool(LANGUAGES["cpp"].find_problem()), reason="no C++ compiler")
+ENDLESS_TO_COMPILE = """
+template <int N, int M> struct A { static const long v = A<N - 1, M * 2>::v + A<N - 1, M * 2 + 1>::v; };
+template <int M> struct A<0, M> { static const long v = M; };
+int main() { return A<25, 1>::v; }
+"""
+JUDGE_AND_WAIT = """
+import time
+from microcoder.evaluator import Judge
+from microcoder.evaluator.sandbox.layers import LAYERS
+judging = Judge(workers=1, layers=[layer for layer in LAYERS if not layer.endswith("namespace")])
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    "setting", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in SETTINGS]
+)
+def test_everything_is_judged_everywhere(setting: str) -> None:
+    result = run_python(["-m", "evaluator.everything"], setting)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["complaints"] == []
+    assert found["level"] == "degraded" or "container" not in setting
+
+
+@pytest.mark.parametrize("place", PLACES_TOO_OPEN)
+def test_what_cannot_be_closed_is_refused_in_one_line(place: str) -> None:
+    result = run_python(["-m", "microcoder", "doctor"], place)
+    assert result.returncode == 1, result.stderr
+    assert result.stderr == ""
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("isolation: none."))
+    assert "mount_namespace or landlock missing" in line
+    assert "docs/serving.md" in line
+
+
+@pytest.mark.parametrize("place", PLACES_TOO_OPEN)
+def test_what_cannot_be_closed_judges_on_the_users_word(place: str) -> None:
+    result = run_python(["-m", "microcoder", "doctor", "--unsafe", "--json"], place)
+    found = json.loads(result.stdout)
+    assert found["isolation"]["level"] == "unsafe"
+    failed = {row["name"] for row in found["self_test"] if not row["ok"]}
+    assert failed == {"users are not listed"}
+
+
+def test_doctor_says_what_degraded_means() -> None:
+    result = run_python(["-m", "microcoder", "doctor"], "nobody in a container")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "isolation: degraded: everything is judged" in result.stdout
+
+
+@NEEDS_CPP
+def test_a_compiler_that_does_not_end_leaves_nothing() -> None:
+    language = LANGUAGES["cpp"].model_copy(update={"build_seconds": 0.3})
+    sandbox = Sandbox(layers=NO_NAMESPACES, toolchain=language.readable, scratch_mib=256)
+    try:
+        build = build_program(sandbox, language, ENDLESS_TO_COMPILE)
+        assert build.message == "the compiler took more than 0.3 s"
+    finally:
+        sandbox.close()
+    end = time.monotonic() + 20
+    while _has_members(sandbox.pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not _has_members(sandbox.pid)
+
+
+def _has_members(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_the_folder_ends_with_its_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    tmp_path.chmod(0o755)
+    with Judge(workers=1, layers=NO_NAMESPACES) as judging:
+        (folder,) = tmp_path.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert not private_folders.is_abandoned(str(folder))
+        endless = "open('x', 'w').write('x')\nwhile True: pass"
+        problem = make_problem(("", ""), time_limit_seconds=0.1)
+        assert run(judging, endless, problem).outcome is Outcome.TIME_LIMIT
+        assert run(judging, "print(__import__('os').listdir())", make_problem(("", "[]"))).is_accepted
+        assert list(folder.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_a_killed_judge_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    killed = subprocess.Popen([sys.executable, "-c", JUDGE_AND_WAIT], env=environment, stdout=subprocess.PIPE)
+    with killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == b"ready\n"
+        (folder,) = tmp_path.iterdir()
+        (folder / "left").write_text("x")
+        os.utime(folder, (0, 0))
+        private_folders.sweep.cache_clear()
+        private_folders.sweep(str(tmp_path))
+        assert folder.exists()
+        killed.send_signal(signal.SIGKILL)
+    end = time.monotonic() + 20
+    while not private_folders.is_abandoned(str(folder)) and time.monotonic() < end:
+        time.sleep(0.05)
+    private_folders.sweep.cache_clear()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Judge(workers=1, layers=NO_NAMESPACES):
+        assert not folder.exists()
+
+
+def test_a_place_without_a_folder_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(EvaluatorFault, match=r"cannot be made \(No such file or directory\).* set TMPDIR"):
+        Judge(workers=1, layers=set(LAYERS) - {MOUNT_NAMESPACE})
+
+
+def test_a_folder_is_measured_and_emptied_however_it_was_left(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    folder = tmp_path / "folder"
+    folder.mkdir(0o700)
+    (folder / "link").symlink_to(outside)
+    (folder / "file").write_bytes(bytes(100_000))
+    (folder / "closed" / "inner").mkdir(parents=True)
+    (folder / "closed").chmod(0)
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(300):
+        os.mkdir("d" * 200, dir_fd=here)
+        here, above = os.open("d" * 200, os.O_RDONLY, dir_fd=here), here
+        os.close(above)
+    os.close(here)
+    num_entries, num_bytes = measure_folder(str(folder))
+    assert num_entries >= 303
+    assert 100_000 <= num_bytes < 200_000
+    empty_folder(str(folder), 0o700)
+    assert list(folder.iterdir()) == []
+    assert (outside / "kept").read_text() == "x"

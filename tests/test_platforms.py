@@ -1,0 +1,72 @@
+"""macOS and Windows: what does not judge can be imported, and what does says in one line what to do.
+
+A subprocess is made to look like such a system: its name, and what its Python lacks. The libraries that ask for the
+system's name as they are imported come first, since theirs would then be another's.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DISGUISE = """
+import asyncio, ctypes, http.server, multiprocessing, os, platform, selectors, signal, sqlite3, subprocess, sys
+import sysconfig, tempfile, uuid, webbrowser
+import cyclopts, httpx, pydantic, rich.console, rich.progress
+sysconfig.get_config_vars()
+SYSTEM = sys.argv[1]
+sys.platform = SYSTEM
+lacking = ["sched_getaffinity", "memfd_create", "pidfd_open", "MFD_CLOEXEC", "MFD_ALLOW_SEALING"]
+if SYSTEM == "win32":
+    lacking += ["geteuid", "getuid", "fork", "killpg", "wait4", "register_at_fork", "sysconf"]
+    for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+        sys.modules[name] = None
+    for name in ("SIGKILL", "SIGXCPU", "SIGXFSZ", "SIGPIPE"):
+        delattr(signal, name)
+for name in lacking:
+    if hasattr(os, name):
+        delattr(os, name)
+"""
+IMPORTABLE = """
+import microcoder, microcoder.types, microcoder.rewards, microcoder.extract, microcoder.evaluator
+import microcoder.evaluator.compare, microcoder.serving.client, microcoder.dataset.formats, microcoder.dataset.sources
+from microcoder import Checker, extract_program
+from microcoder.evaluator import compare_output
+assert compare_output("1 2\\n", "1 2", Checker()).accepted
+assert extract_program("```python\\nprint(1)\\n```").code == "print(1)\\n"
+"""
+NAMES = {"darwin": "macOS", "win32": "Windows"}
+
+
+def run_on(system: str, code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", DISGUISE + code, system], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("system", NAMES)
+def test_what_does_not_judge_can_be_imported(system: str) -> None:
+    ended = run_on(system, IMPORTABLE)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("system", NAMES)
+@pytest.mark.parametrize("command", ["doctor", "judge", "serve"])
+def test_a_command_that_judges_says_what_to_do(system: str, command: str, tmp_path: Path) -> None:
+    given = tmp_path / "in.jsonl"
+    given.write_text('{"id": "a", "code": "print(1)", "tests": [{"input": "", "output": "1"}]}\n')
+    arguments = [command, *([str(given), "-o", str(tmp_path / "out.jsonl")] if command == "judge" else [])]
+    ended = run_on(system, f"from microcoder.cli import main\nmain({arguments!r})")
+    assert ended.returncode == 2, ended.stderr
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("microcoder: error: the sandbox for programs needs Linux")
+    for word in (NAMES[system], "Linux container", "WSL 2", "`microcoder serve`", "JudgeClient"):
+        assert word in line
+
+
+@pytest.mark.parametrize("system", NAMES)
+def test_help_is_there(system: str) -> None:
+    ended = run_on(system, "from microcoder.cli import main\nmain(['--help'])")
+    assert ended.returncode == 0, ended.stderr
+    assert "doctor" in ended.stdout
