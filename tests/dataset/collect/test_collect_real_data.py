@@ -34,7 +34,7 @@ ARCHIVES = {
     "humaneval_xl": Real("humaneval", 560, 546, 546),
     "kodsport": Real("kattis", 353, 353, 334),
     "lcb_eval": Real("livecodebench", 2 * 880, 2 * 880, 0),
-    "leetcodedataset": Real("leetcodedataset", 228 + 1890, 1993, 1993),
+    "leetcodedataset": Real("leetcodedataset", 228 + 1890, 2118, 2118),
     "mbpp": Real("mbpp", 974, 832, 832),
     "odex": Real("odex", 945, 445, 445),
 }
