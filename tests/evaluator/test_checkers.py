@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from microcoder.errors import DataError
 from microcoder.evaluator import Judge
 from microcoder.evaluator.languages import LANGUAGES
 from microcoder.types import Checker, Outcome, Problem, Program
@@ -93,12 +92,6 @@ def test_options_belong_to_their_checker() -> None:
         Checker(type="exact", code="x")
     with pytest.raises(ValueError, match="tolerance is both absolute and relative"):
         Checker(type="float", tolerance=1e-3, absolute=1e-3)
-
-
-def test_a_function_call_has_no_checker_program(judge_one: Judge) -> None:
-    problem = make_problem(("1", "2"), fn_name="f", checker=Checker(type="program", code="x"))
-    with pytest.raises(DataError, match="calls a function and has a checker program"):
-        run(judge_one, "def f(x): return 2", problem)
 
 
 def test_a_large_input_can_be_opened_as_a_file(judge_one: Judge) -> None:

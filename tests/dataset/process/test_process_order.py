@@ -31,7 +31,7 @@ def candidate(statement: str, output: str, **fields: object) -> Candidate:
         ("You may return the answer in any order.", "[[1, 2], [3]]", "outermost"),
         ("Given a tree, return all root-to-leaf paths in any order.", '["1->2"]', "outermost"),
         ("The combinations may be returned in any order.", "[[1, 2]]", "outermost"),
-        ("Return an array of size two containing the two numbers (in any order), so peace returns.", "[3, 4]", "outermost"),
+        ("Return an array of size two containing the two numbers (in any order).", "[3, 4]", "outermost"),
         ("Note that the integers in the lists may be returned in any order.", "[[1, 3], [4, 6]]", "inner"),
         ("Note that you can return the indices of the edges in any order.", "[[0, 1], [2, 3]]", "inner"),
         ("You can order the deck in any order you want. Return the ordering.", "[2, 13]", None),
