@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from microcoder.errors import DataError
 from microcoder.evaluator import Judge, judge_answers
 from microcoder.evaluator.languages import LANGUAGES
 from microcoder.types import Checker, Outcome, Problem, Program
