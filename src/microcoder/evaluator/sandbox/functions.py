@@ -17,9 +17,9 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
+from microcoder.evaluator.sandbox import dialects
 from microcoder.evaluator.sandbox.protocol import WIRE_FD
 from microcoder.evaluator.sandbox.runner import Loaded, guarded, new_main_module
 
@@ -70,21 +70,20 @@ def build_prelude() -> dict[str, Any]:
     return {**names, **vars(builtins)}
 
 
-def run_function(
-    program: Loaded, fn_name: str, prelude: dict[str, Any], enter: Callable[[dict[str, Any]], None]
-) -> int:
+def run_function(program: Loaded, fn_name: str, prelude: dict[str, Any], names: dict[str, Any] | None) -> int:
     """Define the program, call its function with stdin's arguments, write the result to the wire.
 
     Args:
         program: what to define.
         fn_name: what to call.
         prelude: its builtins.
-        enter: prepares its namespace for its dialect.
+        names: those of its dialect, where it has one.
     """
     arguments = _read_arguments()
     namespace = new_main_module(MODULE_NAME, prelude)
     sys.setrecursionlimit(_RECURSION_LIMIT)
-    enter(namespace)
+    if names is not None:
+        dialects.enter(namespace, names)
     status = guarded(_call, program, namespace, fn_name, arguments)
     with contextlib.suppress(BaseException):
         sys.stderr.flush()

@@ -10,7 +10,6 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple, NoReturn
 
 from microcoder.evaluator.sandbox import dialects, functions, layers, mounts, native, runner, seccomp, setup
@@ -154,7 +153,7 @@ class ForkServer:
                 sys.path.insert(0, self._setup.scratch or "")
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
-            enter = partial(dialects.enter, test.request.dialect, self._dialect_names)
+            names = None if test.request.dialect == dialects.PLAIN else self._dialect_names
             if is_function:
                 os.dup2(test.wire, WIRE_FD)
             os.closerange(WIRE_FD + is_function, _HIGHEST_FD)
@@ -162,9 +161,9 @@ class ForkServer:
             if self._setup.has(layers.SECCOMP):
                 (self._setup.per_test_filter or SeccompFilter(seccomp.per_test(os.getpid()))).install()
             if is_function:
-                status = functions.run_function(code, test.request.fn_name, self._prelude, enter)
+                status = functions.run_function(code, test.request.fn_name, self._prelude, names)
             else:
-                status = runner.run_program(code, self._stack, test.request.arguments, enter)
+                status = runner.run_program(code, self._stack, test.request.arguments, names)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
