@@ -10,7 +10,6 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple, NoReturn
 
 from microcoder.evaluator.sandbox import (
@@ -176,15 +175,15 @@ class ForkServer:
                 sys.set_int_max_str_digits(test.request.int_digits)
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
-            enter = partial(dialects.enter, test.request.dialect, self._dialect_names)
+            names = None if test.request.dialect == dialects.PLAIN else self._dialect_names
             if is_function:
                 os.dup2(test.wire, WIRE_FD)
             self._close_in(test, WIRE_FD + is_function)
             runner.restore_signals()
             if is_function:
-                status = functions.run_function(code, test.request.fn_name, test.request.call, self._prelude, enter)
+                status = functions.run_function(code, test.request.fn_name, test.request.call, self._prelude, names)
             else:
-                status = runner.run_program(code, self._stack, test.request.arguments, enter)
+                status = runner.run_program(code, self._stack, test.request.arguments, names)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
