@@ -86,6 +86,7 @@ OUTPUTS: dict[str, Callable[[], tuple[str, str, Checker]]] = {
     "8 million tokens, unordered": lambda: ("1 " * 8 * MIB, LONG, TOKENS),
     "7 MB against 100 KB, unordered": lambda: ("\n".join(map(str, range(1_000_000))), SHORT, LINES),
     "16 MiB set": lambda: ("{" + "1," * 8 * MIB + "}", "{" + write_list(143_000, ", ")[1:-1] + "}", DEFAULT),
+    "16 MiB of commas and spaces": lambda: ("[" + ", " * 8 * MIB + "]", write_list(143_000, ", "), DEFAULT),
     "16 MiB of commas": lambda: ("[" + "1," * 8 * MIB + "]", write_list(143_000, ", "), DEFAULT),
 }
 
