@@ -184,7 +184,8 @@ def _preload(modules: list[str], package_folders: list[str]) -> None:
 
 def _drop_user(setup: Setup, user: int | None, stdlib: str) -> None:
     """Stop being root."""
-    if setup.in_user_namespace or user is None:
+    # A namespace that could be made but not be given a map has left us without any id.
+    if setup.in_user_namespace or user is None or os.geteuid() != 0:
         setup.missing[layers.UNPRIVILEGED_USER] = "the user namespace maps no other user"
     elif not identity.is_readable_by_others(stdlib):
         setup.missing[layers.UNPRIVILEGED_USER] = f"{stdlib} is readable by root only"
