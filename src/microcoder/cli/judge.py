@@ -143,10 +143,10 @@ def _announce(judging: Judge) -> None:
     text = f"sandbox is {judging.isolation.level}"
     if judging.isolation.missing:
         text += f"; missing: {judging.isolation.describe_missing()}"
-    if judging.isolation.level == "degraded":
-        text += f": {DEGRADED_MEANS}"
     if judging.time_scale != 1:
         text += f"; CPU limits are multiplied by {judging.time_scale:g}"
+    if judging.isolation.level == "degraded":
+        text += f". That is: {DEGRADED_MEANS}"
     print(f"microcoder: {text}", file=sys.stderr)
 
 
