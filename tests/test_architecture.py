@@ -17,7 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LAYERS = (
     ("errors", "pieces", "docstrings"),
     ("machine", "types"),
-    ("records",),
+    ("records", "signatures"),
     ("config", "metrics", "runs"),
     ("extract", "prompts", "rewards", "evaluator", "micro"),
     ("serving",),

@@ -32,8 +32,8 @@ CALLS: dict[str, tuple[str, str]] = {
     "a list that is a ring": ("list", "def turn(head):\n    head.next.next.next = head\n    return head.next.next"),
     "a node whose val counts its reads": (
         "list",
-        "class N:\n    n = 0\n    next = None\n    @property\n    def val(self):\n        N.n += 1\n        return N.n\n"
-        "def turn(head):\n    a, b, c = N(), N(), N()\n    a.next, b.next = b, c\n    return a",
+        "class N:\n    n = 0\n    next = None\n    @property\n    def val(self):\n        N.n += 1\n"
+        "        return N.n\ndef turn(head):\n    a, b, c = N(), N(), N()\n    a.next, b.next = b, c\n    return a",
     ),
     "a node whose next changes with every read": (
         "list",

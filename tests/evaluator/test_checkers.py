@@ -177,3 +177,24 @@ def test_the_own_answers_of_a_problem_are_judged(judge_one: Judge) -> None:
     assert judged(BRITTLE) == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER, Outcome.SANDBOX_FAULT]
     assert judged("print(") == [Outcome.SANDBOX_FAULT] * 3
     assert judge_answers(judge_one.run, make_problem(("1", "2"))).is_accepted
+
+
+@pytest.mark.skipif(bool(LANGUAGES["cpp"].find_problem()), reason="no C++ compiler")
+@pytest.mark.parametrize("protocol", ["testlib", "kattis"])
+def test_an_output_that_aborts_a_built_checker_is_wrong(judge_one: Judge, protocol: str) -> None:
+    code = """
+    #include <cstdlib>
+    #include <fstream>
+    #include <iostream>
+    int main(int count, char** names) {
+        bool is_kattis = std::string(names[3]) == "feedback/";
+        std::ifstream file(is_kattis ? "/dev/null" : names[2]);
+        std::string word;
+        while ((is_kattis ? std::cin : file) >> word) if (word.size() > 100) abort();
+        return is_kattis ? 42 : 0;
+    }"""
+    problem = sum_problem(code=code, language="cpp", protocol=protocol)
+    crashed, right = (run(judge_one, program, problem) for program in ("print('7' * 1000)", "print(5, 5)"))
+    assert crashed.is_checker_crash
+    assert "SIGABRT" in crashed.detail
+    assert right.is_accepted

@@ -123,7 +123,6 @@ def test_the_folder_of_a_killed_judge_is_swept(tmp_path: Path, monkeypatch: pyte
         assert killed.stdout is not None
         assert killed.stdout.readline() == b"ready\n"
         (folder,) = tmp_path.iterdir()
-        (folder / "left").write_text("x")
         os.utime(folder, (0, 0))
         private_folders.sweep.cache_clear()
         private_folders.sweep(str(tmp_path))
@@ -132,6 +131,8 @@ def test_the_folder_of_a_killed_judge_is_swept(tmp_path: Path, monkeypatch: pyte
     end = time.monotonic() + 20
     while not private_folders.is_abandoned(str(folder)) and time.monotonic() < end:
         time.sleep(0.05)
+    (folder / "left").write_text("x")
+    os.utime(folder, (0, 0))
     private_folders.sweep.cache_clear()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with Judge(workers=1, layers=NO_NAMESPACES):

@@ -44,6 +44,13 @@ def programs_to_judge(what: str) -> tuple[list[Program], list[bool]]:
     return [Program(ADD.replace("a + b", f"a + b + {int(not right[n])}") + f"  # {what} {n}") for n in numbers], right
 
 
+def test_a_start_may_be_slow_and_what_a_user_has_set_stays() -> None:
+    environment = {"RAY_raylet_start_wait_time_s": "7"}
+    allow_slow_start(environment)
+    assert environment["RAY_raylet_start_wait_time_s"] == "7"
+    assert int(environment["RAY_gcs_server_port_wait_time_s"]) > 30
+
+
 def test_a_judge_without_a_cluster_is_refused() -> None:
     from microcoder.serving.ray_judge import RayJudge
 

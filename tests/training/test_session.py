@@ -107,6 +107,7 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     assert manifest["config"]["algorithm"]["masking"]["rho"] == 0.5
     assert manifest["packages"]["trl"].startswith("1.16")
     assert manifest["isolation"]["level"]
+    assert manifest["environment"]["packages"]["profile"] == "standard"
     assert [row["step"] for row in metrics] == [1, 2, 3, 4]
     assert [row["temperature"] for row in metrics] == [0.8, 0.8, 1.2, 1.2]
     assert [row["step"] for row in evaluations] == [0, 2, 4]

@@ -15,13 +15,13 @@ from cyclopts import Parameter
 
 import microcoder
 from microcoder.errors import DataError
-from microcoder.evaluator import Judge, StopRule
+from microcoder.evaluator import Judge, StopRule, judge_answers
 from microcoder.evaluator.environment import name_environment
 from microcoder.evaluator.isolation import DEGRADED_MEANS
 from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.submissions import Submission, read_submissions
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
-from microcoder.types import Outcome, Verdict
+from microcoder.types import CHECKER_CRASHED, Outcome, Verdict
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -88,6 +88,7 @@ def judge(
     started = time.monotonic()
     with verdicts:
         num_found = len(verdicts.done)
+        refusing: dict[str, str] = {}
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
             options: dict[str, Any] = {"workers": workers, "stop": stop, "time_scale": time_scale, "nice": nice}
@@ -96,7 +97,9 @@ def judge(
                 verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
                 _announce(judging)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
+                refusing = _find_refusing_checkers(judging, todo, verdicts)
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
+        summary["checkers_refusing_their_answer"] = refusing
         if todo or not output.exists():
             verdicts.finish([submission.id for submission in submissions], summary)
     if json:
@@ -122,15 +125,28 @@ def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *,
         judging.judge([submission.program for submission in todo], todo, on_verdict=keep)
 
 
+def _find_refusing_checkers(judging: Judge, judged: list[Submission], verdicts: VerdictFile) -> dict[str, str]:
+    """Return which checker programs do not accept the answers of their own problem, by the first submission to it.
+
+    Only those are asked that accepted something less than everything: the others have shown that they work.
+    """
+    problems: dict[object, Submission] = {}
+    for submission in judged:
+        if submission.checker.type == "program" and verdicts.done[submission.id]["verdict"] != Outcome.ACCEPTED:
+            problems.setdefault((submission.checker, submission.tests), submission)
+    found = {submission.id: judge_answers(judging.run, submission) for submission in problems.values()}
+    return {name: verdict.detail for name, verdict in found.items() if not verdict.is_accepted}
+
+
 def _announce(judging: Judge) -> None:
     """Say on stderr how well programs are closed in, and how limits are stretched."""
     text = f"sandbox is {judging.isolation.level}"
     if judging.isolation.missing:
         text += f"; missing: {judging.isolation.describe_missing()}"
-    if judging.isolation.level == "degraded":
-        text += f": {DEGRADED_MEANS}"
     if judging.time_scale != 1:
         text += f"; CPU limits are multiplied by {judging.time_scale:g}"
+    if judging.isolation.level == "degraded":
+        text += f". That is: {DEGRADED_MEANS}"
     print(f"microcoder: {text}", file=sys.stderr)
 
 
@@ -140,9 +156,15 @@ def _summarise(verdicts: VerdictFile, num_found: int, seconds: float) -> dict[st
         "num_submissions": len(verdicts.done),
         "num_judged": len(verdicts.done) - num_found,
         "verdicts": {outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]},
+        "checker_crashes": sum(_is_checker_crash(row) for row in verdicts.done.values()),
         "seconds": round(seconds, 3),
         "isolation": verdicts.isolation,
     }
+
+
+def _is_checker_crash(row: dict[str, Any]) -> bool:
+    failed = next((test for test in row["tests"] if test["verdict"] != Outcome.ACCEPTED), None)
+    return failed is not None and failed["method"] == CHECKER_CRASHED
 
 
 def _print_summary(output: Path, summary: dict[str, Any]) -> None:
@@ -157,6 +179,14 @@ def _print_summary(output: Path, summary: dict[str, Any]) -> None:
             "type the same command again to judge just these",
             file=sys.stderr,
         )
+    if summary["checker_crashes"]:
+        print(
+            f"microcoder: {summary['checker_crashes']} of the wrong answers crashed a checker that works on the "
+            "problem's own answer",
+            file=sys.stderr,
+        )
+    for name, detail in summary["checkers_refusing_their_answer"].items():
+        print(f"microcoder: the checker of {name} does not accept the problem's own answer: {detail}", file=sys.stderr)
 
 
 def _counts_text(counts: dict[str, int]) -> str:

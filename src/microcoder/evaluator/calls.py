@@ -185,7 +185,6 @@ def _check_children(values: list[Any]) -> None:
         num_nodes += value is not None
         if num_groups > num_nodes:
             raise _Misfit(f"item {number} has no parent")
-        # A group belongs to a node of an earlier group.
 
 
 def _check_neighbors(rows: list[Any]) -> None:

@@ -56,7 +56,7 @@ class Isolation:
         unmet = self.unmet_requirements()
         if unmet and not unsafe:
             raise EvaluatorFault(
-                f"the sandbox cannot be closed on this machine: {', '.join(unmet)} missing: {self.describe_missing()}. "
+                f"the sandbox cannot be closed here: {', '.join(unmet)} missing ({self.describe_missing()}). "
                 "Use a Linux kernel >= 5.13 with Landlock, or allow user namespaces and mounts (in a container: the "
                 "options in docs/serving.md; gVisor has neither, use another runtime); only for programs you trust: "
                 "unsafe=True (--unsafe)"

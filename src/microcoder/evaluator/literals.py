@@ -57,6 +57,8 @@ def same_compacted(text: str, expected: str) -> bool:
     """
     if any(quote in text or quote in expected for quote in QUOTES) or not _IN_BRACKETS.fullmatch(expected):
         return False
+    if any(text.count(mark) != expected.count(mark) for mark in "\n,[]"):
+        return False  # So that there is no more to be cut out than what is expected allows.
     return _BESIDE_MARKS.sub("", text) == _BESIDE_MARKS.sub("", expected)
 
 

@@ -98,12 +98,15 @@ def install_packages(profile: PackageProfile, interpreter: Interpreter) -> Path:
 
 
 def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Path:
+    """Make a folder, whole or not at all; with its lock held."""
     _LOG.warning(
         "microcoder: installing the packages that programs may import (%s) for Python %s into %s",
         ", ".join(profile.pins),
         interpreter.short_version,
         target,
     )
+    for left_by_a_kill in target.parent.glob(f".{target.name}-*"):
+        shutil.rmtree(left_by_a_kill, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         fill_folder(staging, profile, interpreter)
@@ -176,5 +179,5 @@ def describe_missing(profile: PackageProfile, interpreter: Interpreter, why: str
     """Return the sentence that says that a profile's packages are not here, and what to type."""
     return (
         f"the packages of profile {profile.name} are missing for Python {interpreter.short_version}: programs that "
-        f"import them stay unscored; type `microcoder packages install {profile.name}` ({why})"
+        f"import them stay unscored; type `microcoder packages install {profile.path or profile.name}` ({why})"
     )

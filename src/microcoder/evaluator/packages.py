@@ -66,6 +66,8 @@ class PackageProfile(Record):
 
     name: str
     packages: tuple[Package, ...]
+    path: str = ""
+    """The user's own file; empty for a profile of ours. Not a key of the file."""
 
     @cached_property
     def pins(self) -> tuple[str, ...]:
@@ -152,7 +154,7 @@ def load_profile(name: str) -> PackageProfile:
     twice = {package.name for package in profile.packages if [p.name for p in profile.packages].count(package.name) > 1}
     if twice:
         raise ConfigError(f"packages = {name!r} pins {', '.join(sorted(twice))} twice; keep one line of each")
-    return profile
+    return profile.model_copy(update={"path": name})
 
 
 def _read_requirements(path: Path) -> PackageProfile:

@@ -198,3 +198,10 @@ def test_a_file_that_changes_under_way_is_refused(tmp_path: Path) -> None:
     write_rows(path, [make_row(difficulty="hard")])
     with pytest.raises(DataError, match="has changed"):
         question.load()
+
+
+def test_a_dialect_is_part_of_the_problem_and_of_its_digest(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "test.jsonl", [make_row("a")])
+    (plain,), (theirs,) = read_livecodebench(path), read_livecodebench(path, dialect="livecodebench")
+    assert (plain.load().dialect, theirs.load().dialect) == ("plain", "livecodebench")
+    assert plain.digest != theirs.digest

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -122,27 +123,29 @@ class _Reader:
         """Return what was read; one tolerance for all, for a problem has one checker."""
         tolerances = {(c.absolute, c.relative) for c in self._claims if (c.absolute, c.relative) != (None, None)}
         chosen = min(tolerances, key=lambda t: (t[0] or 0, t[1] or 0), default=None)
+        call = self._call()
         tests, dropped = [], list(self._dropped)
         for claim in self._claims:
             if (claim.absolute, claim.relative) not in ((None, None), chosen):
                 dropped.append("a second tolerance")
-                continue
-            try:
-                tests.append(write_call(claim.arguments, claim.expected))
-            except NotACall as error:
-                dropped.append(str(error))
+            elif not _fits(claim, call or Call()):
+                dropped.append("nodes in place of plain values, or the other way around")
+            else:
+                try:
+                    tests.append(write_call(claim.arguments, claim.expected))
+                except NotACall as error:
+                    dropped.append(str(error))
         checker = Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
-        return Asserted(tuple(tests), tuple(dropped), checker, self._call())
+        return Asserted(tuple(tests), tuple(dropped), checker, call)
 
     def _call(self) -> Call | None:
-        """Return what all claims together say; a kind that one of them names holds for all."""
-        longest = max((len(claim.kinds) for claim in self._claims), default=0)
-        kinds = ["json"] * longest
-        for claim in self._claims:
-            for place, kind in enumerate(claim.kinds):
-                kinds[place] = kind if kind != "json" else kinds[place]
-        returns = next((claim.returns for claim in self._claims if claim.returns != "json"), "json")
-        return Call(parameters=tuple(kinds), returns=returns) if {*kinds, returns} != {"json"} else None
+        """Return what arguments and results are: nodes where at least half of the claims say so."""
+        places = range(max((len(claim.kinds) for claim in self._claims), default=0))
+        kinds = tuple(
+            _usual([claim.kinds[place] for claim in self._claims if place < len(claim.kinds)]) for place in places
+        )
+        returns = _usual([claim.returns for claim in self._claims])
+        return Call(parameters=kinds, returns=returns) if {*kinds, returns} != {"json"} else None
 
     def _read_one(self, test: ast.expr, names: _Names) -> None:
         try:
@@ -279,6 +282,18 @@ def _drop_orphans(values: ast.expr) -> ast.expr:
             kept += 1
         return ast.List(values.elts[:kept], values.ctx)
     return values
+
+
+def _usual(kinds: Sequence[str]) -> str:
+    found = Counter(kinds).most_common()
+    return max(found, key=lambda pair: (pair[1], pair[0] != "json"))[0] if found else "json"
+
+
+def _fits(claim: _Claim, call: Call) -> bool:
+    """Whether a claim's values are of the kinds that all have; nothing may be written plainly."""
+    given = [*zip(call.parameters or ["json"] * len(claim.kinds), claim.kinds, claim.arguments, strict=False)]
+    given.append((call.returns, claim.returns, claim.expected))
+    return all(kind == mine or (mine == "json" and value in (None, [])) for kind, mine, value in given)
 
 
 def _kind_of(node: ast.expr) -> str:

@@ -108,7 +108,7 @@ def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | 
     """Return what starter code says about a function that these tests call."""
     if not tests:
         return None
-    return find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests[:1])))
+    return find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests)))
 
 
 def merge_calls(said: Call | None, shown: Call | None) -> Call | None:

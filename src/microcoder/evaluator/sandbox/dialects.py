@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-PLAIN, LIVECODEBENCH = "plain", "livecodebench"
+PLAIN = "plain"
 
 _STARRED = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json "
@@ -32,9 +32,8 @@ def build_names() -> dict[str, Any]:
     return names
 
 
-def enter(dialect: str, names: dict[str, Any], namespace: dict[str, Any]) -> None:
-    """Prepare this process and a program's namespace."""
-    if dialect == LIVECODEBENCH:
-        namespace.update(names)
-        sys.setrecursionlimit(_RECURSION_LIMIT)
-        sys.set_int_max_str_digits(_MAX_DIGITS)
+def enter(namespace: dict[str, Any], names: dict[str, Any]) -> None:
+    """Prepare this process and a program's namespace, where the program is not to run plainly."""
+    namespace.update(names)
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    sys.set_int_max_str_digits(_MAX_DIGITS)

@@ -15,11 +15,16 @@ from typing import Any
 _NUM_WORDS = 40
 """Of the thread state, which is far longer: what is looked for stands at its beginning."""
 _FRAME_OF_FRAME_OBJECT, _CFRAME_OF_THREAD_STATE = 24, 56
+_STACK_BYTES = 1 << 18
+"""How far above and below the present place on the C stack the innermost frame is looked for."""
 _UNUSUAL_LIMIT = 4321
 
 
 class CallStack:
-    """Where the interpreter keeps its calls; found and tried out once, for all tests."""
+    """Where the interpreter keeps its calls; found and tried out once, for all tests.
+
+    Memory is read and written through views made here: ctypes would cost each test 20 page faults.
+    """
 
     def __init__(self) -> None:
         """Find it.
@@ -29,55 +34,60 @@ class CallStack:
         """
         current = ctypes.pythonapi.PyThreadState_Get
         current.restype = ctypes.c_void_p
-        self._state: int = current()
+        state: int = current()
+        self._numbers = _view(state, 8 * _NUM_WORDS, "i")
         usual = sys.getrecursionlimit()
         sys.setrecursionlimit(_UNUSUAL_LIMIT)
-        numbers = (ctypes.c_int * (2 * _NUM_WORDS)).from_address(self._state)
-        found = [n for n in range(1, 2 * _NUM_WORDS) if numbers[n] == _UNUSUAL_LIMIT > numbers[n - 1] > 0]
+        found = [n for n, number in enumerate(self._numbers) if number == _UNUSUAL_LIMIT > self._numbers[n - 1] > 0]
         sys.setrecursionlimit(usual)
         if len(found) != 1:
             raise _unknown("recursion limit")
-        self._calls_left = ctypes.c_int.from_address(self._state + 4 * (found[0] - 1))
-        self._slot = self._find_slot()
+        self._calls_left = found[0] - 1
+        self._find_frame(_view(state, 8 * _NUM_WORDS, "L"), state)
         self._own_calls = 0
-        names: dict[str, Any] = {"count": self._calls_left}
-        self.execute(compile("import sys\nleft, below = count.value, sys._getframe().f_back", "", "exec"), names)
+        names: dict[str, Any] = {"numbers": self._numbers, "place": self._calls_left}
+        self.execute(compile("import sys\nleft, below = numbers[place], sys._getframe().f_back", "", "exec"), names)
         if names["below"] is not None or not 0 <= usual - 1 - names["left"] <= 2:
             raise _unknown("frames")
         # Before 3.12 the call of `exec` counts as one.
         self._own_calls = usual - 1 - names["left"]
 
-    def _find_slot(self) -> int:
-        """Return where the innermost frame is noted: in the thread state, or (before 3.13) where that points to."""
+    def _find_frame(self, state_words: memoryview[int], state: int) -> None:
+        """Note where the innermost frame is: in the thread state, or (before 3.13) in what that points to."""
         frame = ctypes.c_void_p.from_address(id(sys._getframe()) + _FRAME_OF_FRAME_OBJECT).value
-        words = (ctypes.c_size_t * _NUM_WORDS).from_address(self._state)
-        for number in range(_NUM_WORDS):
-            if words[number] == frame:
-                return 8 * number
+        self._state_words = state_words
         if sys.version_info >= (3, 13):
+            places = [number for number in range(_NUM_WORDS) if state_words[number] == frame]
+            if not places:
+                raise _unknown("innermost frame")
+            self._memory, self._memory_start, self._offset = state_words, state, 8 * places[0]
+            return
+        cframe = state_words[_CFRAME_OF_THREAD_STATE // 8]
+        self._memory_start = cframe - _STACK_BYTES
+        self._memory = _view(self._memory_start, 2 * _STACK_BYTES, "L")
+        self._offset = 0 if sys.version_info >= (3, 12) else 8
+        if self._memory[(cframe + self._offset - self._memory_start) // 8] != frame:
             raise _unknown("innermost frame")
-        for offset in (0, 8):
-            if ctypes.c_size_t.from_address(words[_CFRAME_OF_THREAD_STATE // 8] + offset).value == frame:
-                return -1 - offset
-        raise _unknown("innermost frame")
 
     def execute(self, code: CodeType, namespace: dict[str, Any]) -> None:
         """Run a module's code as if nothing had been called before."""
-        if self._slot >= 0:
-            address = self._state + self._slot
-        else:
-            cframe = ctypes.c_size_t.from_address(self._state + _CFRAME_OF_THREAD_STATE).value
-            address = cframe - 1 - self._slot
-        innermost = ctypes.c_size_t.from_address(address)
-        ours, arguments = innermost.value, (code, namespace)
-        self._calls_left.value = sys.getrecursionlimit() + self._own_calls
+        holder = self._memory_start
+        if sys.version_info < (3, 13):
+            holder = self._state_words[_CFRAME_OF_THREAD_STATE // 8]
+        memory, place = self._memory, (holder + self._offset - self._memory_start) // 8
+        ours, arguments = memory[place], (code, namespace)
+        self._numbers[self._calls_left] = sys.getrecursionlimit() + self._own_calls
         # From here to the end nothing of ours may call: a call in Python would note our frame again.
-        innermost.value = 0
+        memory[place] = 0
         try:
             # With a star: a plain call counts or not, by whether the interpreter has specialised it by then.
             exec(*arguments)
         finally:
-            innermost.value = ours
+            memory[place] = ours
+
+
+def _view(address: int, num_bytes: int, kind: str) -> memoryview[int]:
+    return memoryview((ctypes.c_char * num_bytes).from_address(address)).cast("B").cast(kind)  # pyrefly: ignore
 
 
 def _unknown(what: str) -> RuntimeError:

@@ -8,10 +8,10 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from microcoder.evaluator.sandbox import nodes
+from microcoder.evaluator.sandbox import dialects, nodes
 from microcoder.evaluator.sandbox.protocol import WIRE_FD
 from microcoder.evaluator.sandbox.runner import Loaded, guarded, new_main_module
 from microcoder.evaluator.sandbox.wire import Encoded, encode
@@ -75,7 +75,7 @@ def run_function(
     fn_name: str,
     call: Signature | None,
     prelude: dict[str, Any],
-    enter: Callable[[dict[str, Any]], None],
+    names: dict[str, Any] | None,
 ) -> tuple[int, bytes]:
     """Define the program, call its function with stdin's arguments; return the exit code and the encoded result.
 
@@ -84,14 +84,15 @@ def run_function(
         fn_name: what to call.
         call: what its arguments and its result are, beyond plain JSON.
         prelude: its builtins.
-        enter: prepares its namespace for its dialect.
+        names: those of its dialect, where it has one.
     """
     arguments = _read_arguments()
     if call:
         prelude["Node"] = next((nodes.NODES[kind] for kind in _kinds_in(call)), prelude["Node"])
     namespace = new_main_module(MODULE_NAME, prelude)
     sys.setrecursionlimit(_RECURSION_LIMIT)
-    enter(namespace)
+    if names is not None:
+        dialects.enter(namespace, names)
     returned: list[bytes] = []
     status = guarded(_run, program, namespace, fn_name, call or {}, arguments, returned)
     with contextlib.suppress(BaseException):

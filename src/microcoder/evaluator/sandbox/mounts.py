@@ -35,7 +35,9 @@ def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages
     libraries = sorted(set(libraries))
     scratch = scratch_folder(libraries)
     mount("none", "/", None, _REC | _PRIVATE)
-    stage = next(s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in libraries))
+    # Not above anything that is to be shown: clusters keep shared folders below /mnt.
+    shown = (*libraries, packages)
+    stage = next(s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in shown))
     mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
     os.mkdir(stage + scratch)
     size = f"size={scratch_mib}m,nr_inodes=256,mode={SCRATCH_MODE:o}"

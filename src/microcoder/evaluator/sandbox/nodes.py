@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 END_OF_LEVEL = "#"
-_MOST_NODES = 1 << 23
-"""More would not fit the wire; a shared subtree may be many nodes."""
+_MOST_NODES = 1 << 21
+"""Twenty times what LeetCode gives; without a bound, a property could make nodes for ever."""
 
 
 class ListNode:
@@ -128,7 +128,7 @@ def _read(node: Any, name: str, kind: str) -> Any:
 
 
 def _refuse_cycle(kind: str) -> TypeError:
-    return TypeError(f"the {kind} has a cycle")
+    return TypeError(f"the {kind} has a cycle, or more than {_MOST_NODES} nodes")
 
 
 def _build_list(values: list[Any]) -> Any:
@@ -226,7 +226,7 @@ def _flatten_children(root: Any, seen: Nodes) -> list[Any]:
     while waiting:
         for node in _read(waiting.popleft(), "children", "Node") or ():
             if id(node) in seen or len(seen) > _MOST_NODES:
-                raise TypeError("a Node is twice in its tree")
+                raise _refuse_cycle("tree of Nodes")
             seen[id(node)] = node
             values.append(_read(node, "val", "Node"))
             waiting.append(node)
@@ -257,7 +257,7 @@ def _flatten_neighbors(start: Any, seen: Nodes) -> list[Any]:
                 seen[id(other)] = other
                 waiting.append(other)
         if len(seen) > _MOST_NODES:
-            raise TypeError(f"more than {_MOST_NODES} nodes")
+            raise _refuse_cycle("graph")
     if sorted(rows) != list(range(1, len(rows) + 1)) or _read(start, "val", "Node") != 1:
         raise TypeError("Nodes of a graph are numbered from 1, and the first is returned")
     return [rows[number] for number in sorted(rows)]

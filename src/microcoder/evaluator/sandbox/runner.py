@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 
+from microcoder.evaluator.sandbox import dialects
 from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.protocol import COMPILED, REJECTED
 
@@ -88,20 +89,19 @@ def new_main_module(name: str, builtins: object) -> dict[str, Any]:
     return namespace
 
 
-def run_program(
-    program: Loaded, stack: CallStack, arguments: Sequence[str], enter: Callable[[dict[str, Any]], None]
-) -> int:
+def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str], names: dict[str, Any] | None) -> int:
     """Run a program as `__main__` and return the exit code the interpreter would end with.
 
     Args:
         program: what to run.
         stack: where its calls are noted.
         arguments: what it finds in sys.argv after its name.
-        enter: prepares its namespace for its dialect.
+        names: those of its dialect, where it has one.
     """
     namespace = new_main_module("__main__", sys.modules["builtins"])
     sys.argv += arguments
-    enter(namespace)
+    if names is not None:
+        dialects.enter(namespace, names)
     status = guarded(stack.execute, program.code, namespace)
     del namespace
     return finish(status, needs_teardown=program.needs_teardown)

@@ -9,8 +9,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from microcoder.evaluator.sandbox import (
@@ -183,7 +182,7 @@ class ForkServer:
                 sys.set_int_max_str_digits(test.request.int_digits)
             code = runner.load_code(test.source, test.cache)
             is_function = bool(test.request.fn_name)
-            enter = partial(dialects.enter, test.request.dialect, self._dialect_names)
+            names = None if test.request.dialect == dialects.PLAIN else self._dialect_names
             own = test.batch or ((test.wire,) if is_function else ())
             # Moved out of each other's way first: one may have the number that another is to have.
             for number, moved in enumerate([os.dup(descriptor) for descriptor in own], WIRE_FD):
@@ -191,26 +190,26 @@ class ForkServer:
             self._close_in(test, WIRE_FD + len(own))
             runner.restore_signals()
             if test.batch:
-                self._run_batch(code, test.request, enter)
+                self._run_batch(code, test.request, names)
                 status = 0
             elif is_function:
                 status, returned = functions.run_function(
-                    code, test.request.fn_name, test.request.call, self._prelude, enter
+                    code, test.request.fn_name, test.request.call, self._prelude, names
                 )
                 functions.send_result(returned)
             else:
-                status = runner.run_program(code, self._stack, test.request.arguments, enter)
+                status = runner.run_program(code, self._stack, test.request.arguments, names)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
 
-    def _run_batch(self, program: runner.Loaded, request: Request, enter: Callable[[dict[str, Any]], None]) -> None:
+    def _run_batch(self, program: runner.Loaded, request: Request, names: dict[str, Any] | None) -> None:
         """Run all tests of a batch, as far as they end well."""
         tests = batch.Batch(batch.Files(WIRE_FD, WIRE_FD + 1), self._library)
         if request.fn_name:
-            tests.run(lambda: functions.run_function(program, request.fn_name, request.call, self._prelude, enter))
+            tests.run(lambda: functions.run_function(program, request.fn_name, request.call, self._prelude, names))
         else:
-            tests.run(lambda: (runner.run_program(program, self._stack, (), enter), tests.read_stdout()))
+            tests.run(lambda: (runner.run_program(program, self._stack, (), names), tests.read_stdout()))
 
     def _become_binary(self, test: Test) -> NoReturn:
         """Run the built program, or the compiler where this fork server builds."""

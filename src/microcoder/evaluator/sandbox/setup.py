@@ -207,7 +207,8 @@ def _preload(modules: list[str], package_folders: list[str]) -> None:
 def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
     """Stop being root, unless programs could then not read what they import from these folders."""
     unreadable = [folder for folder in folders if not identity.is_readable_by_others(folder)]
-    if setup.in_user_namespace or user is None:
+    # A namespace that could be made but not be given a map has left us without any id.
+    if setup.in_user_namespace or user is None or os.geteuid() != 0:
         setup.missing[layers.UNPRIVILEGED_USER] = "the user namespace maps no other user"
     elif unreadable:
         setup.missing[layers.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"

@@ -17,8 +17,8 @@ from typing import Any
 
 _EXACT_IN_JSON = 1 << 53
 _MAX_DEPTH = 200
-_MOST_ITEMS = 1 << 23
-"""Of an iterator: more would not fit the wire."""
+_MOST_ITEMS = 1 << 22
+"""Of an iterator; a list may be longer."""
 
 _SEQUENCES = (
     list,
