@@ -16,6 +16,7 @@ from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM,
 from microcoder.evaluator.checkers import CheckerFailed, CheckerStarved
 from microcoder.evaluator.compare import Comparison
 from microcoder.evaluator.executions import Execution, Invocation
+from microcoder.evaluator.headers import HeaderShelf, find_toolchain
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.interpreter import CURRENT_VERSION, find_interpreter
 from microcoder.evaluator.isolation import Isolation
@@ -107,12 +108,14 @@ class Session:
         pace: Pace | None = None,
         nice: int = 0,
         packages: PackageShelf | None = None,
+        headers: HeaderShelf | None = None,
     ) -> None:
         self._packages = packages or PackageShelf(load_profile(STANDARD))
         self._layers = layers
         self._unsafe = unsafe
         self._gate = gate or Gate()
         self._builds = builds or BuildCache()
+        self._headers = headers or HeaderShelf()
         self._inputs = inputs or InputShelf()
         self._pace = pace or Pace()
         self._nice = nice
@@ -303,7 +306,8 @@ class Session:
         require_compiler(language)
         build = Kind(builds=language.name)
         with self._gate.shared():
-            return self._with_one_retry(build, lambda sandbox: build_program(sandbox, language, code))
+            headers = self._headers.provide(language, code)
+            return self._with_one_retry(build, lambda sandbox: build_program(sandbox, language, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> Kind:
         """Return what sandbox a program runs in."""
@@ -455,7 +459,7 @@ class Session:
     def _start(self, kind: Kind) -> Sandbox:
         common: _Common = {"layers": self._layers, "waits": self.waits, "nice": self._nice}
         if kind.builds:
-            toolchain = find_language(kind.builds).readable
+            toolchain = find_toolchain(find_language(kind.builds))
             sandbox = Sandbox(toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB, **common)
         else:
             interpreter = find_interpreter(kind.version)
