@@ -71,7 +71,7 @@ def find_toolchain(language: Language) -> tuple[str, ...]:
         return language.readable
     places = find_places()
     with contextlib.suppress(OSError):
-        places[0].mkdir(parents=True, exist_ok=True)
+        _open_place(places[0])
     return (*language.readable, *(str(place) for place in places if place.is_dir()))
 
 
@@ -79,6 +79,23 @@ def find_header(language: Language, header: str) -> Path | None:
     """Return the folder of a header that is kept already, if nothing that it was made from has changed since."""
     digest = _digest(language, header)
     return next((place / digest for place in find_places() if _is_current(place / digest)), None)
+
+
+def list_headers(language: Language) -> dict[str, Path | None]:
+    """Return where each header of a language is kept, None where it is not; empty where the compiler takes none."""
+    compiler = language.find_compiler()
+    if language.precompiled is None or compiler is None or not language.precompile_command(compiler):
+        return {}
+    return {header: find_header(language, header) for header in language.precompiled.headers}
+
+
+def find_problem() -> str:
+    """Return why no header can be kept here; empty where one can."""
+    place = find_places()[0]
+    nearest = next(folder for folder in (place, *place.parents) if folder.exists())
+    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
+        return ""
+    return f"{place} cannot be written; set {ROOT_VARIABLE} to a folder that can"
 
 
 def make_header(language: Language, header: str, *, layers: Collection[str] = LAYERS, nice: int = 0) -> Path:
@@ -95,7 +112,7 @@ def make_header(language: Language, header: str, *, layers: Collection[str] = LA
         return found
     place, digest = find_places()[0], _digest(language, header)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        _open_place(place)
         with (place / f".{digest}.lock").open("a") as lock:
             lock_file(lock)
             return find_header(language, header) or _make(place / digest, language, header, layers, nice)
@@ -105,6 +122,13 @@ def make_header(language: Language, header: str, *, layers: Collection[str] = LA
         raise EvaluatorFault(
             f"{place} cannot be written ({error.strerror}); set {ROOT_VARIABLE} to a folder that can"
         ) from None
+
+
+def _open_place(place: Path) -> None:
+    """Make the folder of all headers; builds, which run as a user of their own, enter it whatever the umask."""
+    if not place.is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+        place.chmod(0o755)
 
 
 def _make(target: Path, language: Language, header: str, layers: Collection[str], nice: int) -> Path:
