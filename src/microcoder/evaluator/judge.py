@@ -20,6 +20,7 @@ from microcoder.evaluator.builds import BuildCache
 from microcoder.evaluator.calibration import Pace
 from microcoder.evaluator.environment import JudgingEnvironment, describe_environment
 from microcoder.evaluator.executions import Execution, Invocation
+from microcoder.evaluator.headers import HeaderShelf
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import check_language, language_of
@@ -166,7 +167,7 @@ class Judge:
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self._inputs = InputShelf()
         gate, builds, pace = Gate(), BuildCache(), Pace()
-        shelf = PackageShelf(load_profile(packages))
+        shelf, headers = PackageShelf(load_profile(packages)), HeaderShelf(layers=layers, nice=nice)
         self._sessions = [
             Session(
                 layers=layers,
@@ -176,6 +177,7 @@ class Judge:
                 inputs=self._inputs,
                 packages=shelf,
                 batch_tests=batch_tests,
+                headers=headers,
                 pace=pace,
                 nice=nice,
             )

@@ -9,6 +9,7 @@ from typing import TypedDict, TypeVar
 
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import idleness
+from microcoder.evaluator.headers import find_toolchain
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.interpreter import CURRENT_VERSION, find_interpreter
 from microcoder.evaluator.isolation import Isolation
@@ -169,7 +170,7 @@ class Sandboxes:
     def _start(self, kind: Kind) -> Sandbox:
         common: _Common = {"layers": self._layers, "waits": self.waits, "nice": self._nice}
         if kind.builds:
-            toolchain = find_language(kind.builds).readable
+            toolchain = find_toolchain(find_language(kind.builds))
             sandbox = Sandbox(toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB, **common)
         else:
             interpreter = find_interpreter(kind.version)

@@ -14,6 +14,7 @@ from microcoder.evaluator.calibration import Pace
 from microcoder.evaluator.checkers import CheckerFailed, CheckerStarved
 from microcoder.evaluator.compare import Comparison
 from microcoder.evaluator.executions import Execution, Invocation
+from microcoder.evaluator.headers import HeaderShelf
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import Language, find_language, language_of
@@ -96,9 +97,11 @@ class Session:
         nice: int = 0,
         packages: PackageShelf | None = None,
         batch_tests: bool = True,
+        headers: HeaderShelf | None = None,
     ) -> None:
         self._gate = gate or Gate()
         self._builds = builds or BuildCache()
+        self._headers = headers or HeaderShelf()
         self._sandboxes = Sandboxes(layers=layers, unsafe=unsafe, nice=nice, inputs=inputs, packages=packages)
         self._timed = TimedRuns(self._sandboxes, self._gate, pace or Pace())
         self.sharing = Sharing(is_on=batch_tests)
@@ -305,7 +308,8 @@ class Session:
         require_compiler(language)
         build = Kind(builds=language.name)
         with self._gate.shared():
-            return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, language, code))
+            headers = self._headers.provide(language, code)
+            return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, language, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> Kind:
         """Return what sandbox a program runs in."""
