@@ -120,7 +120,9 @@ class ForkServer:
                 return Test(request, source, cache, streams, wire, shared, quota)
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
-            result = wait_with_limits(pid, request, self._control, inherited_kib, quota)
+            # A compiler has children, which a signal to it would not stop.
+            is_shared = not (self._builds and request.command)
+            result = wait_with_limits(pid, request, self._control, inherited_kib, quota, is_shared=is_shared)
             has_left_processes = self._clear_processes()
             if self._builds and request.command:
                 self._limits.lift()
