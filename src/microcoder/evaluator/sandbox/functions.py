@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from microcoder.evaluator.sandbox import dialects, nodes
-from microcoder.evaluator.sandbox.protocol import WIRE_FD
 from microcoder.evaluator.sandbox.runner import Loaded, guarded, new_main_module
 from microcoder.evaluator.sandbox.wire import Encoded, encode
 
@@ -62,12 +61,12 @@ def prelude_names() -> dict[str, tuple[str, str]]:
     return {**names, **modules, **{name: ("nodes", name) for name in nodes.GIVEN_NAMES}}
 
 
-def send_result(wire: bytes) -> None:
+def send_result(wire: bytes, descriptor: int) -> None:
     """Write a result to the wire, in place of whatever is there."""
-    os.ftruncate(WIRE_FD, 0)
-    os.lseek(WIRE_FD, 0, os.SEEK_SET)
+    os.ftruncate(descriptor, 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
     while wire:
-        wire = wire[os.write(WIRE_FD, wire) :]
+        wire = wire[os.write(descriptor, wire) :]
 
 
 def run_function(

@@ -38,17 +38,21 @@ class Loaded(NamedTuple):
 
 
 def load_code(source: int, cache: int) -> Loaded:
-    """Return the program: compiled by the first test, its bytecode loaded by the later ones.
+    """Return the program: compiled by the first test, its bytecode and what its source names loaded by the later ones.
 
     A source that does not compile leaves its message in the cache and ends the process; nothing of the program
     has run by then, so the cache cannot be forged.
     """
-    text = os.pread(source, os.fstat(source).st_size, 0)
-    if _NAMES_ITSELF.search(text):
+    kept = os.pread(cache, os.lseek(cache, 0, os.SEEK_END), 0)
+    if kept[:1] == COMPILED:
+        code, needs_teardown, names_itself = marshal.loads(memoryview(kept)[1:])
+        if names_itself:
+            _write_source(_read_all(source))
+        return Loaded(code, needs_teardown)
+    text = _read_all(source)
+    names_itself, needs_teardown = bool(_NAMES_ITSELF.search(text)), bool(_NEEDS_TEARDOWN.search(text))
+    if names_itself:
         _write_source(text)
-    needs_teardown = bool(_NEEDS_TEARDOWN.search(text))
-    if os.pread(cache, 1, 0) == COMPILED:
-        return Loaded(marshal.loads(os.pread(cache, os.fstat(cache).st_size, 1)), needs_teardown)
     try:
         # As text: programs are text here, so a coding cookie names an encoding that is gone.
         code = compile(text.decode("utf-8-sig"), FILE_NAME, "exec", dont_inherit=True)
@@ -56,8 +60,12 @@ def load_code(source: int, cache: int) -> Loaded:
         _store(cache, REJECTED, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:2000])
         os._exit(1)
     with contextlib.suppress(OSError, ValueError):
-        _store(cache, COMPILED, marshal.dumps(code))
+        _store(cache, COMPILED, marshal.dumps((code, needs_teardown, names_itself)))
     return Loaded(code, needs_teardown)
+
+
+def _read_all(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
 
 
 def _write_source(text: bytes) -> None:
@@ -149,11 +157,16 @@ def _exit_code(code: object) -> int:
 
 def finish(status: int, *, needs_teardown: bool) -> int:
     """Do what the interpreter does last: join threads, run exit functions, flush, throw away."""
-    with contextlib.suppress(BaseException):
+    # Not by `suppress`: its calls, and what they touch, would cost every test ten page faults.
+    try:  # noqa: SIM105
         if len(threading._active) > 1 or threading._threading_atexits:  # pyrefly: ignore[missing-attribute]
             threading._shutdown()  # pyrefly: ignore[missing-attribute]
-    with contextlib.suppress(BaseException):
+    except BaseException:
+        pass
+    try:  # noqa: SIM105
         atexit._run_exitfuncs()
+    except BaseException:
+        pass
     for name in ("stdout", "__stdout__", "stderr"):
         try:
             _flush(getattr(sys, name, None))
@@ -168,9 +181,11 @@ def finish(status: int, *, needs_teardown: bool) -> int:
 
 
 def _flush(stream: object) -> None:
-    with contextlib.suppress(Exception):
+    try:
         if stream is None or stream.closed:  # pyrefly: ignore[missing-attribute]
             return
+    except Exception:
+        pass
     stream.flush()  # pyrefly: ignore[missing-attribute]
 
 

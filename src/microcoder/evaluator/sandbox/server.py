@@ -39,10 +39,14 @@ from microcoder.evaluator.sandbox.protocol import (
 )
 from microcoder.evaluator.sandbox.quota import Quota
 from microcoder.evaluator.sandbox.syscalls import PR_SET_PDEATHSIG, SeccompFilter, prctl
+from microcoder.evaluator.sandbox.warmup import Rehearsal
 from microcoder.evaluator.sandbox.watch import wait_with_limits
 
 _MAX_PASSED_FDS = 16
 _HIGHEST_FD = 4096
+_REHEARSED_FD = 128
+"""Takes the place of `WIRE_FD` in the fork server itself."""
+_NO_LIMITS = Request(0, 0, 0, 0)
 
 
 class Test(NamedTuple):
@@ -77,15 +81,15 @@ class ForkServer:
             self._library = batch.Library()
             self._dialect_names = dialects.build_names()
             self._stack = CallStack()
-            base_bytes, self._base_kib = setup.finish(self._setup, config, self._stack)
-            self._limits = LimitSetter(
-                base_bytes,
-                owns_uid=self._setup.owns_uid,
-                is_raising_filtered=self._setup.has(layers.SECCOMP) and not config["builds"],
-            )
             self._builds = bool(config["builds"])
             self._scratch_bytes = config["scratch_mib"] << 20
             self._redirects = self._setup.scratch != redirection.USUAL
+            self._has_limits = self._setup.has(layers.RESOURCE_LIMITS)
+            self._limits = LimitSetter(owns_uid=self._setup.owns_uid)
+            self._has_filter, self._first_own = True, _REHEARSED_FD
+            base_bytes, self._base_kib = setup.finish(self._setup, config, self._rehearse)
+            self._has_filter, self._first_own = self._setup.has(layers.SECCOMP), WIRE_FD
+            self._limits.settle(base_bytes, is_raising_filtered=self._has_filter and not self._builds)
         except Exception as error:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
@@ -108,16 +112,17 @@ class ForkServer:
             if problem:
                 self._control.send(FAILED + problem.encode()[:2000])
                 os._exit(1)
-            if self._setup.has(layers.RESOURCE_LIMITS):
+            if self._has_limits:
                 self._limits.lend(request)
             named = self._name_streams(request)
             quota = None
             if self._setup.asks:
                 quota = Quota(self._setup.scratch, self._scratch_bytes, has_files=bool(request.files))
+            streams = [standard[0], *(named or standard[1:])]
+            test = Test(request, source, cache, streams, wire, shared, quota)
             pid = os.fork()
             if pid == 0:
-                streams = [standard[0], *(named or standard[1:])]
-                return Test(request, source, cache, streams, wire, shared, quota)
+                return test
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
             result = wait_with_limits(pid, request, self._control, inherited_kib, quota)
@@ -164,44 +169,56 @@ class ForkServer:
         return [os.open(f"{self._setup.scratch}/{name}", flags, 0o666) for name in (STDOUT_FILE, STDERR_FILE)]
 
     def run(self, test: Test) -> NoReturn:
-        """Be one test: take its limits and descriptors, drop the rest, run the program, end."""
+        """Be one test, to the end of this process."""
         status = 1
         try:
-            if self._setup.has(layers.RESOURCE_LIMITS):
-                self._limits.apply(test.request)
-            for target, number in enumerate(test.standard):
-                os.dup2(number, target)
-            if test.request.command:
-                self._become_binary(test)
-            if any(name.endswith(".py") for name in test.request.files):
-                # As beside any script: what came with a program can be imported by it.
-                sys.path.insert(0, self._setup.scratch)
-            if self._redirects and redirection.is_needed(test.source):
-                redirection.lead_to(self._setup.scratch)
-            if test.request.int_digits is not None:
-                sys.set_int_max_str_digits(test.request.int_digits)
-            code = runner.load_code(test.source, test.cache)
-            is_function = bool(test.request.fn_name)
-            names = None if test.request.dialect == dialects.PLAIN else self._dialect_names
-            own = test.batch or ((test.wire,) if is_function else ())
-            # Moved out of each other's way first: one may have the number that another is to have.
-            for number, moved in enumerate([os.dup(descriptor) for descriptor in own], WIRE_FD):
-                os.dup2(moved, number)
-            self._close_in(test, WIRE_FD + len(own))
-            runner.restore_signals()
-            if test.batch:
-                self._run_batch(code, test.request, names)
-                status = 0
-            elif is_function:
-                status, returned = functions.run_function(
-                    code, test.request.fn_name, test.request.call, self._prelude, names
-                )
-                functions.send_result(returned)
-            else:
-                status = runner.run_program(code, self._stack, test.request.arguments, names)
+            status = self._be(test)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
+
+    def _be(self, test: Test) -> int:
+        """Take a test's limits and descriptors, drop the rest, run the program; return its exit code.
+
+        Every object that this touches costs a page fault or two, so it makes and looks up as little as it can.
+        """
+        request = test.request
+        if self._has_limits:
+            self._limits.apply(request)
+        for target, number in enumerate(test.standard):
+            os.dup2(number, target)
+        if request.command:
+            self._become_binary(test)
+        if request.files and any(name.endswith(".py") for name in request.files):
+            # As beside any script: what came with a program can be imported by it.
+            sys.path.insert(0, self._setup.scratch)
+        if self._redirects and redirection.is_needed(test.source):
+            redirection.lead_to(self._setup.scratch)
+        if request.int_digits is not None:
+            sys.set_int_max_str_digits(request.int_digits)
+        code = runner.load_code(test.source, test.cache)
+        names = None if request.dialect == dialects.PLAIN else self._dialect_names
+        own = test.batch or ((test.wire,) if request.fn_name else ())
+        if own:
+            # Moved out of each other's way first: one may have the number that another is to have.
+            for number, moved in enumerate([os.dup(descriptor) for descriptor in own], self._first_own):
+                os.dup2(moved, number)
+        self._close_in(test, self._first_own + len(own))
+        runner.restore_signals()
+        if test.batch:
+            self._run_batch(code, request, names)
+            return 0
+        if request.fn_name:
+            status, returned = functions.run_function(code, request.fn_name, request.call, self._prelude, names)
+            functions.send_result(returned, self._first_own)
+            return status
+        return runner.run_program(code, self._stack, request.arguments, names)
+
+    def _rehearse(self, rehearsal: Rehearsal) -> None:
+        """Go the way of a test in the fork server, with descriptors that are not in anybody's way."""
+        request = _NO_LIMITS._replace(fn_name=rehearsal.fn_name)
+        self._be(Test(request, rehearsal.source, rehearsal.cache, [0, 1, 2], rehearsal.wire, None, None))
+        os.closerange(_REHEARSED_FD // 2, _HIGHEST_FD)
 
     def _run_batch(self, program: runner.Loaded, request: Request, names: dict[str, Any] | None) -> None:
         """Run all tests of a batch, as far as they end well."""
@@ -219,7 +236,7 @@ class ForkServer:
         if self._builds:
             os.closerange(WIRE_FD, _HIGHEST_FD)
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if self._setup.has(layers.SECCOMP):
+            if self._has_filter:
                 rules = seccomp.per_build(has_own_processes=self._setup.is_init, files=self._setup.file_rules)
                 SeccompFilter(rules).install()
             native.run_compiler(test.request.command)
@@ -234,7 +251,7 @@ class ForkServer:
         else:
             os.closerange(first_descriptor, test.quota.test_end)
             os.closerange(test.quota.test_end + 1, _HIGHEST_FD)
-        if not self._setup.has(layers.SECCOMP):
+        if not self._has_filter:
             return
         rules = self._setup.per_test_filter(is_binary=bool(test.request.command))
         if test.quota is None:
