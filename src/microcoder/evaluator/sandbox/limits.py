@@ -41,7 +41,7 @@ class LimitSetter:
         self._owns_uid = owns_uid
         self._is_raising_filtered = True
         self._ceilings = {name: _hard_limit(name) for name in _RLIMITS}
-        self._in_force: tuple[float, ...] | None = None
+        self._in_force: Request | None = None
         self._cpu = resource.getrlimit(_CPU)
 
     def settle(self, base_bytes: int, *, is_raising_filtered: bool) -> None:
@@ -56,10 +56,9 @@ class LimitSetter:
 
     def lend(self, request: Request) -> None:
         """Take a test's limits on, for the children to inherit; CPU time is counted for each process apart."""
-        asked = (*request[:4], bool(request.command))
-        if asked == self._in_force:
+        if request is self._in_force:
             return
-        self._in_force = asked
+        self._in_force = request
         backstop = int(request.cpu_seconds) + 2
         self._cpu = (min(backstop, self._ceilings["CPU"]), min(backstop + 1, self._ceilings["CPU"]))
         for name, value in self._values(request).items():

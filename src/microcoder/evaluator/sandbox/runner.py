@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from microcoder.evaluator.sandbox import dialects
 from microcoder.evaluator.sandbox.frames import CallStack
@@ -28,13 +28,10 @@ _NEEDS_TEARDOWN = re.compile(rb"__del__|open|Wrapper|Buffered|FileIO|IOBase|deta
 _BUFFERED = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 
 
-class Loaded(NamedTuple):
-    """A program that is ready to run."""
-
-    code: CodeType
-    needs_teardown: bool
-    """Its source names something that acts when it is thrown away: a buffered file, `__del__`, a generator's
-    `finally`. Throwing everything away costs what the program's data costs, so other programs are spared it."""
+Loaded = tuple[CodeType, bool, bool]
+"""A program that is ready to run, as it is kept: its code; whether its source names something that acts when it is
+thrown away (a buffered file, `__del__`, a generator's `finally`: throwing everything away costs what the program's data
+costs, so other programs are spared it); whether it names its own file."""
 
 
 def load_code(source: int, cache: int) -> Loaded:
@@ -43,12 +40,11 @@ def load_code(source: int, cache: int) -> Loaded:
     A source that does not compile leaves its message in the cache and ends the process; nothing of the program
     has run by then, so the cache cannot be forged.
     """
-    kept = os.pread(cache, os.lseek(cache, 0, os.SEEK_END), 0)
-    if kept[:1] == COMPILED:
-        code, needs_teardown, names_itself = marshal.loads(memoryview(kept)[1:])
-        if names_itself:
+    if os.pread(cache, 1, 0) == COMPILED:
+        loaded = marshal.loads(os.pread(cache, os.lseek(cache, 0, os.SEEK_END), 1))
+        if loaded[2]:
             _write_source(_read_all(source))
-        return Loaded(code, needs_teardown)
+        return loaded
     text = _read_all(source)
     names_itself, needs_teardown = bool(_NAMES_ITSELF.search(text)), bool(_NEEDS_TEARDOWN.search(text))
     if names_itself:
@@ -61,7 +57,7 @@ def load_code(source: int, cache: int) -> Loaded:
         os._exit(1)
     with contextlib.suppress(OSError, ValueError):
         _store(cache, COMPILED, marshal.dumps((code, needs_teardown, names_itself)))
-    return Loaded(code, needs_teardown)
+    return code, needs_teardown, names_itself
 
 
 def _read_all(descriptor: int) -> bytes:
@@ -87,18 +83,21 @@ def restore_signals() -> None:
     _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
 
 
-def new_main_module(name: str, builtins: object) -> dict[str, Any]:
-    """Return the namespace of a fresh main module."""
+def new_main_module(name: str, builtins: object) -> ModuleType:
+    """Return a fresh module for a program."""
     module = ModuleType(name)
-    sys.modules[name] = module
+    module.__dict__.update(__annotations__={}, __builtins__=builtins, __file__=FILE_NAME, __cached__=None)
+    return module
+
+
+def renew_main() -> None:
+    """Put a fresh `__main__` in place, and nothing on its command line."""
+    sys.modules["__main__"] = new_main_module("__main__", sys.modules["builtins"])
     sys.argv = [FILE_NAME]
-    namespace = module.__dict__
-    namespace.update(__annotations__={}, __builtins__=builtins, __file__=FILE_NAME, __cached__=None)
-    return namespace
 
 
 def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str], names: dict[str, Any] | None) -> int:
-    """Run a program as `__main__` and return the exit code the interpreter would end with.
+    """Run a program as the `__main__` that is there, fresh; return the exit code the interpreter would end with.
 
     Args:
         program: what to run.
@@ -106,13 +105,15 @@ def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str], nam
         arguments: what it finds in sys.argv after its name.
         names: those of its dialect, where it has one.
     """
-    namespace = new_main_module("__main__", sys.modules["builtins"])
-    sys.argv += arguments
+    code, needs_teardown, _ = program
+    namespace = sys.modules["__main__"].__dict__
+    if arguments:
+        sys.argv += arguments
     if names is not None:
         dialects.enter(namespace, names)
-    status = guarded(stack.execute, program.code, namespace)
+    status = guarded(stack.execute, code, namespace)
     del namespace
-    return finish(status, needs_teardown=program.needs_teardown)
+    return finish(status, needs_teardown)
 
 
 def guarded(function: Callable[..., object], *arguments: object) -> int:
@@ -155,10 +156,10 @@ def _exit_code(code: object) -> int:
     return 1
 
 
-def finish(status: int, *, needs_teardown: bool) -> int:
+def finish(status: int, needs_teardown: bool) -> int:
     """Do what the interpreter does last: join threads, run exit functions, flush, throw away."""
     # Not by `suppress`: its calls, and what they touch, would cost every test ten page faults.
-    try:  # noqa: SIM105
+    try:
         if len(threading._active) > 1 or threading._threading_atexits:  # pyrefly: ignore[missing-attribute]
             threading._shutdown()  # pyrefly: ignore[missing-attribute]
     except BaseException:
@@ -167,9 +168,12 @@ def finish(status: int, *, needs_teardown: bool) -> int:
         atexit._run_exitfuncs()
     except BaseException:
         pass
-    for name in ("stdout", "__stdout__", "stderr"):
+    flushed: object = None
+    for stream in _standard_streams():
         try:
-            _flush(getattr(sys, name, None))
+            if stream is not flushed:
+                flushed = stream
+                _flush(stream)
         except BaseException as error:
             status = status or _FLUSH_FAILED
             with contextlib.suppress(BaseException):
@@ -178,6 +182,13 @@ def finish(status: int, *, needs_teardown: bool) -> int:
         with contextlib.suppress(BaseException):
             _throw_away_main()
     return status
+
+
+def _standard_streams() -> tuple[object, ...]:
+    try:
+        return sys.stdout, sys.__stdout__, sys.stderr
+    except AttributeError:
+        return tuple(getattr(sys, name, None) for name in ("stdout", "__stdout__", "stderr"))
 
 
 def _flush(stream: object) -> None:

@@ -63,6 +63,11 @@ def prctl(operation: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> Non
         raise _fail(f"prctl {operation}")
 
 
+def kill_everything() -> bool:
+    """Kill all processes that we may; return whether there was one. No exception, which would cost 40 page faults."""
+    return _libc.kill(-1, 9) == 0
+
+
 def unshare(flags: int) -> None:
     """Move the caller into new namespaces."""
     if _libc.unshare(ctypes.c_int(flags)) < 0:

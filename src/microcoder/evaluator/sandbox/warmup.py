@@ -47,7 +47,7 @@ class Rehearsal(NamedTuple):
 
 def rehearse(run_test: Callable[[Rehearsal], object]) -> None:
     """Run a small program and a small function again and again, then leave everything as it was."""
-    kept = sys.stdin, sys.stdout, sys.modules["__main__"], sys.argv, sys.getrecursionlimit()
+    kept = sys.stdin, sys.stdout, sys.getrecursionlimit()
     on_large_file = signal.getsignal(signal.SIGXFSZ)
     # What packages do at the end of a process is not to be done yet; this takes its place at the same cost.
     end_of_process, atexit._run_exitfuncs = atexit._run_exitfuncs, atexit._ncallbacks  # pyrefly: ignore
@@ -60,7 +60,7 @@ def rehearse(run_test: Callable[[Rehearsal], object]) -> None:
         for descriptor in (source, cache, wire):
             os.close(descriptor)
     atexit._run_exitfuncs = end_of_process  # pyrefly: ignore
-    sys.stdin, sys.stdout, sys.modules["__main__"], sys.argv, limit = kept
+    sys.stdin, sys.stdout, limit = kept
     sys.setrecursionlimit(limit)
     signal.signal(signal.SIGXFSZ, on_large_file)
     _clear_streams()
