@@ -29,7 +29,6 @@ _BLIND_FACTOR = 3.0
 _STUCK_FACTOR = 100.0
 """A test that takes this many times its wall limit ends as a fault of the machine."""
 _HELD_UP_STATES = frozenset("RTtD")
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def _read_stat(pid: int, thread: str = "") -> tuple[str, float]:
     """Return a process's state and its CPU seconds, those of ended children included."""
     with open(f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
-    return fields[0].decode(), sum(map(int, fields[11:15])) / _TICKS
+    return fields[0].decode(), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _read_threads(pid: int) -> Iterator[tuple[float, float, int]]:

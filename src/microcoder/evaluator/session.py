@@ -13,7 +13,7 @@ from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import calibration, checkers, executions, idleness, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
 from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM, Pace
-from microcoder.evaluator.checkers import CheckerFailed, CheckerStarved
+from microcoder.evaluator.checkers import CheckerFailed
 from microcoder.evaluator.compare import Comparison
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.inputs import InputShelf
@@ -124,6 +124,8 @@ class Session:
         self._has_held = False
         self._is_closed = False
         self._level = ""
+        self.call_stack = ""
+        """What the plain sandbox says of the call stack, see `Sandbox`."""
         self.reruns = 0
         """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
         self.waits = idleness.Counts()
@@ -137,7 +139,9 @@ class Session:
         Raises:
             EvaluatorFault: it does not start, or does not hold.
         """
-        return self._sandbox(Kind()).isolation
+        sandbox = self._sandbox(Kind())
+        self.call_stack = sandbox.call_stack
+        return sandbox.isolation
 
     def measure_time_scale(self) -> float:
         """Return what CPU limits are to be multiplied by on this machine, see `calibration`, and learn its pace.
@@ -378,8 +382,6 @@ class Session:
             return output
         try:
             return verdicts.compared(run, self._ask_checker(checking, prepared, test, output))
-        except CheckerStarved as starved:
-            return verdicts.checker_fault(str(starved))
         except CheckerFailed as failed:
             if prepared.answers.works(test, lambda: self._ask_checker(checking, prepared, test, answer)):
                 return verdicts.compared(run, checkers.broken_by(failed))
@@ -398,7 +400,7 @@ class Session:
         task = checkers.checker_task(checker, checking, test.stdin, output, answer)
         with self._gate.shared():
             checked = self._with_one_retry(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))
-        if checkers.was_starved(checked):
+        if checkers.was_killed(checked):
             self.retries += 1
             with self._gate.alone():
                 checked = self._with_one_retry(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))
