@@ -164,7 +164,7 @@ class Judge:
             raise answer
         self.isolation, self.time_scale = answer
         """The layers that hold around every program, and what CPU limits are multiplied by."""
-        self.environment: JudgingEnvironment = describe_environment(shelf)
+        self.environment: JudgingEnvironment = describe_environment(shelf, self._sessions[0].call_stack)
         """What programs run on: the Python that problems without a version mean, and the packages."""
         self._shelf = ProblemShelf(time_scale=self.time_scale)
 

@@ -11,7 +11,7 @@ from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import checkers, executions, idleness, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
 from microcoder.evaluator.calibration import Pace
-from microcoder.evaluator.checkers import CheckerFailed, CheckerStarved
+from microcoder.evaluator.checkers import CheckerFailed
 from microcoder.evaluator.compare import Comparison
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.headers import HeaderShelf
@@ -108,6 +108,8 @@ class Session:
         self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace())
         self.sharing = Sharing(is_on=batch_tests)
         """What became of tests that shared a process."""
+        self.call_stack = ""
+        """What the plain sandbox says of the call stack, see `Sandbox`."""
         self._checker_retries = 0
 
     @property
@@ -131,7 +133,9 @@ class Session:
         Raises:
             EvaluatorFault: it does not start, or does not hold.
         """
-        return self._sandboxes.open()
+        sandbox = self._sandboxes.open()
+        self.call_stack = sandbox.call_stack
+        return sandbox.isolation
 
     def measure_time_scale(self) -> float:
         """Return what CPU limits are to be multiplied by on this machine; raises like `TimedRuns`."""
@@ -335,8 +339,6 @@ class Session:
             return output
         try:
             return verdicts.compared(run, self._ask_checker(checking, prepared, test, output))
-        except CheckerStarved as starved:
-            return verdicts.checker_fault(str(starved))
         except CheckerFailed as failed:
             if prepared.answers.works(test, lambda: self._ask_checker(checking, prepared, test, answer)):
                 return verdicts.compared(run, checkers.broken_by(failed))
@@ -355,7 +357,7 @@ class Session:
         task = checkers.checker_task(checker, checking, test.stdin, output, answer)
         with self._turn.shared():
             checked = self._sandboxes.use(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))
-        if checkers.was_starved(checked):
+        if checkers.was_killed(checked):
             self._checker_retries += 1
             with self._turn.alone():
                 checked = self._sandboxes.use(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))

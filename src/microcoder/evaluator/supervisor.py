@@ -316,7 +316,10 @@ class Sandbox:
         if answer[:1] == FAILED:
             self._kill()
             raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
-        missing = json.loads(answer.removeprefix(READY))["missing"]
+        report = json.loads(answer.removeprefix(READY))
+        missing = report["missing"]
+        self.call_stack = str(report["call_stack"])
+        """Why programs recurse less deep than under plain python; empty where they do not."""
         self.isolation = Isolation(tuple(layer for layer in LAYERS if layer not in missing), missing)
         if MOUNT_NAMESPACE in missing:
             private_folders.sweep(os.path.dirname(self._folder))

@@ -86,6 +86,10 @@ def _connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[t
             raise ConfigError(
                 f"{needed}, {config.url} takes at most {limit:g}; start it with {option}, or leave the problem out"
             )
+        if "environment" not in about:
+            raise ConfigError(
+                f"{config.url} is an older version, which does not say what programs run on; install this one there"
+            )
         if about["environment"]["packages"]["digest"] != load_profile(config.packages).digest:
             theirs = about["environment"]["packages"]
             raise ConfigError(

@@ -96,7 +96,7 @@ class ForkServer:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
         self._latest_message, self._latest_request = b"", _NO_LIMITS
-        self._report = {"missing": self._setup.report()}
+        self._report = {"missing": self._setup.report(), "call_stack": self._stack.problem}
         self._control.send(READY + json.dumps(self._report).encode())
 
     def next_test(self) -> Test:
