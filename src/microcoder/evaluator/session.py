@@ -96,13 +96,15 @@ class Session:
         nice: int = 0,
         packages: PackageShelf | None = None,
         batch_tests: bool = True,
+        sibling_limit: float | None = None,
     ) -> None:
+        self._sibling_limit = sibling_limit
         self._turn = Turn(gate)
         self._builds = builds or BuildCache()
         self._sandboxes = Sandboxes(
             layers=layers, unsafe=unsafe, nice=nice, inputs=inputs, packages=packages, turn=self._turn
         )
-        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace())
+        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace(), sibling_limit)
         self.sharing = Sharing(is_on=batch_tests)
         """What became of tests that shared a process."""
         self._checker_retries = 0
@@ -111,6 +113,11 @@ class Session:
     def waits(self) -> idleness.Counts:
         """What became of tests that reached their wall limit."""
         return self._sandboxes.waits
+
+    @property
+    def lowered(self) -> int:
+        """Tests that were ended by a limit which other programs of their problem had set."""
+        return self._timed.lowered
 
     @property
     def reruns(self) -> int:
@@ -160,7 +167,9 @@ class Session:
                     self._judge_tests(trial, stop, is_wanted, results)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             results.append(verdicts.sandbox_fault(str(fault)))
-        return self._conclude(results, total)
+        verdict = self._conclude(results, total)
+        prepared.siblings.note(verdict)
+        return verdict
 
     def _prepare(self, opened: contextlib.ExitStack, code: str, prepared: PreparedProblem) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
@@ -224,9 +233,10 @@ class Session:
             rejection = trial.loaded.rejection()
             if rejection is not None:
                 return verdicts.compile_error(run, rejection)
-            if trial.checking is None:
-                return trial.problem.judge(run, test)
-            return self._check(trial.checking, run, trial.problem, test)
+            if trial.checking is not None:
+                return self._check(trial.checking, run, trial.problem, test)
+            result = trial.problem.judge(run, test)
+            return verdicts.held_to_siblings(result, run, self._sibling_limit) if self._sibling_limit else result
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             return verdicts.sandbox_fault(str(fault))
 
