@@ -253,6 +253,7 @@ class Session:
         """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
         code = str(invocation.program.code)
         limits = invocation.limits(time_scale)
+        self._timed.begin_program()
         try:
             with contextlib.ExitStack() as opened:
                 language = find_language(invocation.program.language)
