@@ -39,6 +39,7 @@ def judge(
     stop: StopRule = "first_limit",
     time_scale: float | None = None,
     packages: str = STANDARD,
+    sibling_limit: float | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     overwrite: Annotated[bool, Parameter(negative="")] = False,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
@@ -64,6 +65,10 @@ def judge(
         What CPU limits are multiplied by; by default measured, and never below 1 (`microcoder doctor` shows it).
     packages
         Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
+    sibling_limit
+        How many times the CPU time of the slowest accepted program of its problem a test may take at most, once two
+        were accepted (at least 1 s, at most the problem's limit). Verdicts that it changes depend on the other
+        programs; their method is sibling_limit.
     json
         Print a summary as one JSON object.
     overwrite
@@ -82,6 +87,8 @@ def judge(
         "version": microcoder.__version__,
         **name_environment(load_profile(packages), submissions),
     }
+    if sibling_limit is not None:
+        origin["sibling limit"] = f"{sibling_limit:g}"
     verdicts = VerdictFile(output, origin=origin)
     if overwrite:
         verdicts.delete()
@@ -92,7 +99,7 @@ def judge(
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
             options: dict[str, Any] = {"workers": workers, "stop": stop, "time_scale": time_scale, "nice": nice}
-            with Judge(**options, packages=packages, unsafe=unsafe) as judging:
+            with Judge(**options, packages=packages, sibling_limit=sibling_limit, unsafe=unsafe) as judging:
                 held = {**judging.isolation.as_record(), "time_scale": judging.time_scale}
                 verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
                 _announce(judging)

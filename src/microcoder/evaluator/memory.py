@@ -100,8 +100,8 @@ class VerdictCache:
         return verdict
 
     def keep(self, key: Key, verdict: Verdict) -> None:
-        """Keep a verdict, unless it says nothing about its program."""
-        if not verdict.is_scorable:
+        """Keep a verdict, unless it says nothing about its program, or depends on others."""
+        if not verdict.is_scorable or verdict.is_relative:
             return
         self._verdicts[key] = verdict
         while len(self._verdicts) > self._size:

@@ -98,14 +98,16 @@ class Session:
         packages: PackageShelf | None = None,
         batch_tests: bool = True,
         headers: HeaderShelf | None = None,
+        sibling_limit: float | None = None,
     ) -> None:
+        self._sibling_limit = sibling_limit
         self._turn = Turn(gate)
         self._builds = builds or BuildCache()
         self._headers = headers or HeaderShelf()
         self._sandboxes = Sandboxes(
             layers=layers, unsafe=unsafe, nice=nice, inputs=inputs, packages=packages, turn=self._turn
         )
-        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace())
+        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace(), sibling_limit)
         self.sharing = Sharing(is_on=batch_tests)
         """What became of tests that shared a process."""
         self.call_stack = ""
@@ -116,6 +118,11 @@ class Session:
     def waits(self) -> idleness.Counts:
         """What became of tests that reached their wall limit."""
         return self._sandboxes.waits
+
+    @property
+    def lowered(self) -> int:
+        """Tests that were ended by a limit which other programs of their problem had set."""
+        return self._timed.lowered
 
     @property
     def reruns(self) -> int:
@@ -167,7 +174,9 @@ class Session:
                     self._judge_tests(trial, stop, is_wanted, results)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             results.append(verdicts.sandbox_fault(str(fault)))
-        return self._conclude(results, total)
+        verdict = self._conclude(results, total)
+        prepared.siblings.note(verdict)
+        return verdict
 
     def _prepare(self, opened: contextlib.ExitStack, code: str, prepared: PreparedProblem) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
@@ -231,9 +240,10 @@ class Session:
             rejection = trial.loaded.rejection()
             if rejection is not None:
                 return verdicts.compile_error(run, rejection)
-            if trial.checking is None:
-                return trial.problem.judge(run, test)
-            return self._check(trial.checking, run, trial.problem, test)
+            if trial.checking is not None:
+                return self._check(trial.checking, run, trial.problem, test)
+            result = trial.problem.judge(run, test)
+            return verdicts.held_to_siblings(result, run, self._sibling_limit) if self._sibling_limit else result
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             return verdicts.sandbox_fault(str(fault))
 
@@ -250,6 +260,7 @@ class Session:
         """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
         code = str(invocation.program.code)
         limits = invocation.limits(time_scale)
+        self._timed.begin_program()
         try:
             with contextlib.ExitStack() as opened:
                 language = find_language(invocation.program.language)
