@@ -88,8 +88,9 @@ class ForkServer:
             self._has_limits = self._setup.has(layers.RESOURCE_LIMITS)
             self._limits = LimitSetter(owns_uid=self._setup.owns_uid)
             self._has_filter, self._first_own = True, _REHEARSED_FD
-            self._renew_modules()
             base_bytes, self._base_kib = setup.finish(self._setup, config, self._rehearse)
+            # After the heap was settled: what is in a program's module must be seen by the garbage collector.
+            self._renew_modules()
             self._has_filter, self._first_own = self._setup.has(layers.SECCOMP), WIRE_FD
             self._limits.settle(base_bytes, is_raising_filtered=self._has_filter and not self._builds)
         except Exception as error:
@@ -99,8 +100,11 @@ class ForkServer:
         self._report = {"missing": self._setup.report(), "call_stack": self._stack.problem}
         self._control.send(READY + json.dumps(self._report).encode())
 
-    def next_test(self) -> Test:
-        """Serve requests; returns only in a forked child, so that a program starts low on the stack."""
+    def serve(self) -> NoReturn:
+        """Serve requests.
+
+        A test's process never returns from here: giving up what this function holds would cost it 20 page faults.
+        """
         while True:
             message, descriptors = self._receive()
             if not message:
@@ -125,7 +129,7 @@ class ForkServer:
             test = Test(request, source, cache, streams, wire, shared, quota)
             pid = os.fork()
             if pid == 0:
-                return test
+                self.run(test)
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
             # A compiler has children, which a signal to it would not stop.
@@ -233,11 +237,11 @@ class ForkServer:
 
     def _rehearse(self, rehearsal: Rehearsal) -> None:
         """Go the way of a test in the fork server, with descriptors that are not in anybody's way."""
+        self._renew_modules()
         request = _NO_LIMITS._replace(fn_name=rehearsal.fn_name)
         self._be(Test(request, rehearsal.source, rehearsal.cache, [0, 1, 2], rehearsal.wire, None, None))
         if rehearsal.fn_name:
             os.close(_REHEARSED_FD)
-        self._renew_modules()
 
     def _renew_modules(self) -> None:
         """Have a fresh module ready for each kind of program; made here, it costs the test's process nothing."""
