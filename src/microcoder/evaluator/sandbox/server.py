@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from microcoder.evaluator.sandbox import (
     batch,
@@ -74,7 +74,7 @@ class ForkServer:
             config = json.loads(self._receive()[0].removeprefix(CONFIG))
             self._setup = setup.isolate(config, self._control)
             self._prelude = functions.build_prelude()
-            self._library = batch.Library()
+            self._library = batch.Library(self._prelude)
             self._dialect_names = dialects.build_names()
             self._stack = CallStack()
             base_bytes, self._base_kib = setup.finish(self._setup, config, self._stack)
@@ -190,7 +190,15 @@ class ForkServer:
             self._close_in(test, WIRE_FD + len(own))
             runner.restore_signals()
             if test.batch:
-                self._run_batch(code, test.request, names)
+                tests = batch.Batch(batch.Files(WIRE_FD, WIRE_FD + 1), self._library, code.code)
+                for _ in tests:
+                    if is_function:
+                        done = functions.run_function(
+                            code, test.request.fn_name, test.request.call, self._prelude, names
+                        )
+                    else:
+                        done = runner.run_program(code, self._stack, (), names), tests.read_stdout()
+                    tests.end(*done)
                 status = 0
             elif is_function:
                 status, returned = functions.run_function(
@@ -202,14 +210,6 @@ class ForkServer:
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
-
-    def _run_batch(self, program: runner.Loaded, request: Request, names: dict[str, Any] | None) -> None:
-        """Run all tests of a batch, as far as they end well."""
-        tests = batch.Batch(batch.Files(WIRE_FD, WIRE_FD + 1), self._library)
-        if request.fn_name:
-            tests.run(lambda: functions.run_function(program, request.fn_name, request.call, self._prelude, names))
-        else:
-            tests.run(lambda: (runner.run_program(program, self._stack, (), names), tests.read_stdout()))
 
     def _become_binary(self, test: Test) -> NoReturn:
         """Run the built program, or the compiler where this fork server builds."""
