@@ -136,6 +136,10 @@ def public_names(module: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+_OF_NAMED_TUPLES = frozenset(("_replace", "_asdict", "_make", "_fields"))
+"""Any program's own have these."""
+
+
 @cache
 def _internal_names() -> frozenset[str]:
     """Return the names with one underscore that anything of the library has."""
@@ -144,4 +148,4 @@ def _internal_names() -> frozenset[str]:
         for member in vars(importlib.import_module(module)).values():
             if not isinstance(member, ModuleType):
                 found.update(name for name in dir(member) if name.startswith("_") and not name.startswith("__"))
-    return frozenset(found)
+    return frozenset(found) - _OF_NAMED_TUPLES
