@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from microcoder.evaluator.sandbox import (
     batch,
@@ -79,7 +79,7 @@ class ForkServer:
             config = json.loads(self._receive()[0].removeprefix(CONFIG))
             self._setup = setup.isolate(config, self._control)
             self._prelude = functions.build_prelude()
-            self._library = batch.Library()
+            self._library = batch.Library(self._prelude)
             self._dialect_names = dialects.build_names()
             self._stack = CallStack()
             self._builds = bool(config["builds"])
@@ -249,17 +249,16 @@ class ForkServer:
         sys.modules.pop(functions.MODULE_NAME, None)
         self._solution = runner.new_main_module(functions.MODULE_NAME, self._prelude)
 
-    def _run_batch(self, program: runner.Loaded, request: Request, names: dict[str, Any] | None) -> None:
+    def _run_batch(self, program: runner.Loaded, request: Request, names: dict[str, object] | None) -> None:
         """Run all tests of a batch, as far as they end well."""
-        tests = batch.Batch(batch.Files(WIRE_FD, WIRE_FD + 1), self._library)
-
-        def run_one() -> tuple[int, bytes]:
+        tests = batch.Batch(batch.Files(self._first_own, self._first_own + 1), self._library, program[0])
+        for _ in tests:
             self._renew_modules()
             if request.fn_name:
-                return functions.run_function(program, request.fn_name, request.call, self._solution, names)
-            return runner.run_program(program, self._stack, (), names), tests.read_stdout()
-
-        tests.run(run_one)
+                done = functions.run_function(program, request.fn_name, request.call, self._solution, names)
+            else:
+                done = runner.run_program(program, self._stack, (), names), tests.read_stdout()
+            tests.end(*done)
 
     def _become_binary(self, test: Test) -> NoReturn:
         """Run the built program, or the compiler where this fork server builds."""
