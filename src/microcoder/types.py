@@ -63,6 +63,9 @@ CHECKER_FAULT = "the checker "
 CHECKER_CRASHED = "checker_crashed"
 """The method of a test whose output broke the problem's checker program, which works on the problem's own answer."""
 
+NOT_ALONE = "not_accepted_alone"
+"""The method of a test that was accepted in a process that tests share and, run again as a sample, not alone."""
+
 
 class TestCase(Record):
     """One input and the output a correct program gives for it."""

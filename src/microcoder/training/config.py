@@ -182,6 +182,9 @@ class EvaluatorConfig(Config):
     packages: str = STANDARD
     """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins. A service must
     have been started with the same (`microcoder serve --packages`)."""
+    batch_tests: bool = True
+    """Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md); a service
+    decides for itself (`microcoder serve --no-batch-tests`)."""
     unsafe_sandbox: bool = False
 
     @model_validator(mode="after")

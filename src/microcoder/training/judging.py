@@ -55,6 +55,7 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
             stop=config.stop,
             nice=config.nice,
             packages=config.packages,
+            batch_tests=config.batch_tests,
             unsafe=config.unsafe_sandbox,
         ) as judge:
             yield judge, {"isolation": judge.isolation.as_record(), "environment": judge.environment.as_record()}
@@ -147,6 +148,7 @@ class _OnNodes:
                 stop=self._config.stop,
                 nice=self._config.nice,
                 packages=self._config.packages,
+                batch_tests=self._config.batch_tests,
                 unsafe=self._config.unsafe_sandbox,
             )
         return self._judge.judge(programs, problems, on_verdict=on_verdict)
