@@ -65,6 +65,8 @@ CHECKER_CRASHED = "checker_crashed"
 
 SIBLING_LIMIT = "sibling_limit"
 """The method of a test that was ended by a limit which other programs of its problem had set."""
+NOT_ALONE = "not_accepted_alone"
+"""The method of a test that was accepted in a process that tests share and, run again as a sample, not alone."""
 
 
 class TestCase(Record):

@@ -8,7 +8,7 @@ import pytest
 
 from microcoder.evaluator import Judge, sharing
 from microcoder.evaluator.batching import find_obstacle
-from microcoder.types import Outcome, Problem, Program, TestResult
+from microcoder.types import NOT_ALONE, Outcome, Problem, Program, TestResult
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
 from .stateful_programs import RESET, SCREENED  # pyrefly: ignore[missing-import]
@@ -118,3 +118,18 @@ def test_a_sample_of_shared_processes_is_run_again_alone(monkeypatch: pytest.Mon
         assert verdict.is_accepted
         assert judge.statistics.rechecked == 4
         assert judge.statistics.differences == 0
+
+
+def test_a_test_that_is_not_accepted_alone_counts_as_such_and_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    # With nothing screened and all run again: the clock of the process tells tests apart.
+    monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
+    monkeypatch.setattr(sharing, "_SAMPLED_SHARE", 1.0)
+    code = "import time\nend = time.process_time() + 0.02\nstart = time.process_time()\n" + (
+        "print('left' if start > 0.06 else 'new')\nwhile time.process_time() < end: pass"
+    )
+    outputs = ("new", "new", "new", "new", "left", "left")
+    with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
+        (verdict,) = judge.judge([Program(code)], [_problem(outputs)])
+        differences = judge.statistics.differences
+    assert not verdict.is_accepted
+    assert (differences > 0) == (verdict.tests[-1].method == NOT_ALONE)

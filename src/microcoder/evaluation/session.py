@@ -236,6 +236,7 @@ def _judge_group(
         stop=judging.stop,
         nice=judging.nice,
         packages=judging.packages,
+        batch_tests=judging.batch_tests,
         unsafe=judging.unsafe_sandbox,
     ) as judge:
         _check_environment(folder, judge.environment)

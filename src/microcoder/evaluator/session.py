@@ -208,7 +208,10 @@ class Session:
             if together:
                 accepted = self._judge_together(trial, together)
                 results += accepted
-                if len(accepted) == len(together):
+                is_differing = bool(accepted) and accepted[-1].verdict is not Outcome.ACCEPTED
+                if is_differing and _stops_after(accepted[-1].verdict, stop):
+                    break
+                if is_differing or len(accepted) == len(together):
                     continue
             results.append(self._judge_test(trial, tests[len(results)]))
             if _stops_after(results[-1].verdict, stop):

@@ -186,6 +186,9 @@ class EvaluatorConfig(Config):
     sibling_limit: float | None = Field(default=None, ge=LEAST_FACTOR)
     """A test may take so many times the CPU time of the slowest accepted answer to its problem (at least 1 s, at most
     the problem's limit), once two were accepted; None: the problem's limit alone. Rewards then depend on each other."""
+    batch_tests: bool = True
+    """Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md); a service
+    decides for itself (`microcoder serve --no-batch-tests`)."""
     unsafe_sandbox: bool = False
 
     @model_validator(mode="after")

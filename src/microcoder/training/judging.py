@@ -56,6 +56,7 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
             nice=config.nice,
             packages=config.packages,
             sibling_limit=config.sibling_limit,
+            batch_tests=config.batch_tests,
             unsafe=config.unsafe_sandbox,
         ) as judge:
             yield judge, {"isolation": judge.isolation.as_record(), "environment": judge.environment.as_record()}
@@ -153,6 +154,7 @@ class _OnNodes:
                 nice=self._config.nice,
                 packages=self._config.packages,
                 sibling_limit=self._config.sibling_limit,
+                batch_tests=self._config.batch_tests,
                 unsafe=self._config.unsafe_sandbox,
             )
         return self._judge.judge(programs, problems, on_verdict=on_verdict)
