@@ -92,7 +92,8 @@ def describe(workload: Workload, answer: Row) -> Row:
     outcomes, landed = answer["outcomes"], answer["landed"]
     ending = [at for task, at in zip(workload.tasks, landed, strict=True) if task.kind != "endless"]
     as_known = [
-        (outcome == "accepted") == (task.kind == "right") for task, outcome in zip(workload.tasks, outcomes, strict=True)
+        (outcome == "accepted") == (task.kind == "right")
+        for task, outcome in zip(workload.tasks, outcomes, strict=True)
     ]
     return {
         "wall_seconds": round(answer["wall"], 3),
@@ -176,7 +177,9 @@ def write_table(rows: Sequence[Row]) -> str:
         others = [f"{this['ending_landed_seconds']:.2f}", f"{this['cpu_ms_per_program']:.1f}"]
         last = [row for row in measured if row["set"] == name and row["judge"] == label][-1]
         lines.append((name, label, *figures, *ratios, *others, f"{last['as_known']}/{last['programs']}"))
-    lines += [(row["cost"], OURS, f"{row['wall_ms']:.2f} ms", f"{row['cpu_ms']:.2f} ms") for row in rows if "cost" in row]
+    lines += [
+        (row["cost"], OURS, f"{row['wall_ms']:.2f} ms", f"{row['cpu_ms']:.2f} ms") for row in rows if "cost" in row
+    ]
     return _align(lines)
 
 

@@ -85,8 +85,7 @@ def measure_starts(rounds: int) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         given, answered = Path(folder, "in.jsonl"), Path(folder, "out.jsonl")
         test = TestCase(input="3\n", output="5\n")
-        row = {"problem": Problem(id="one", tests=(test,)).model_dump(), "code": SOURCES["right"]}
-        given.write_text(json.dumps(row) + "\n")
+        given.write_text(json.dumps({"id": "one", "tests": [test.model_dump()], "code": SOURCES["right"]}) + "\n")
         commands = {
             "microcoder --help": ["--help"],
             "microcoder judge of one program": ["judge", str(given), "-o", str(answered), "--workers", "1"],

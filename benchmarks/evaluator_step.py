@@ -9,6 +9,7 @@ judge once, before anything is timed: what it says of them is what the peers are
 from __future__ import annotations
 
 import ast
+import itertools
 import random
 import tarfile
 import tempfile
@@ -28,6 +29,7 @@ MOST_TESTS, LEAST_TESTS = 209, 15
 _MUTANTS_TRIED = 12
 _MOST_REFERENCE_SECONDS = 1.0
 """CPU of a reference over all its tests: beyond it the programs are measured, not who judges them."""
+_WRONG_AND_ENDS = (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
 _SETS = (("leetcodedataset", "leetcodedataset"), ("kodsport", "kattis"))
 _SWAPPED: dict[type, Callable[[], ast.AST]] = {
     ast.Add: ast.Sub,
@@ -60,7 +62,7 @@ def build_step(data: Path, *, num_problems: int, seed: int, limit_seconds: float
     with Judge(stop="first_failure") as judge:
         for name, row_format in _SETS:
             found = _choose_problems(judge, _read_problems(data, name, row_format, dice), num_problems // 2)
-            tasks += [task for problem in found for task in _write_answers(judge, problem, dice, limit_seconds)]
+            tasks += _write_answers(judge, found, dice, limit_seconds)
     # As rollouts land: the answers to one problem beside those to others.
     dice.shuffle(tasks)
     return Workload("step", tuple(tasks), limit_seconds)
@@ -109,27 +111,39 @@ def _pose(candidate: Candidate) -> Problem | None:
 def _choose_problems(judge: Judge, problems: Iterator[Problem], wanted: int) -> list[Problem]:
     """Return the first so many whose reference is accepted, quickly."""
     found: list[Problem] = []
-    for problem in problems:
-        if len(found) == wanted:
+    while len(found) < wanted:
+        tried = list(itertools.islice(problems, wanted - len(found)))
+        if not tried:
             break
-        verdict = judge.judge([Program(problem.reference or "")], [problem])[0]
-        if verdict.is_accepted and sum(test.cpu_seconds for test in verdict.tests) <= _MOST_REFERENCE_SECONDS:
-            found.append(problem)
+        verdicts = judge.judge([Program(problem.reference or "") for problem in tried], tried)
+        for problem, verdict in zip(tried, verdicts, strict=True):
+            seconds = sum(test.cpu_seconds for test in verdict.tests)
+            if verdict.is_accepted and seconds <= _MOST_REFERENCE_SECONDS:
+                found.append(problem)
     return found
 
 
-def _write_answers(judge: Judge, problem: Problem, dice: random.Random, limit_seconds: float) -> list[Task]:
-    """Return a problem's right and wrong answers; fewer wrong ones where too few mutants are wrong and end."""
-    reference = problem.reference or ""
-    wrong = list(dict.fromkeys(mutate_program(reference, dice) for _ in range(_MUTANTS_TRIED)))
-    quick = problem.model_copy(update={"time_limit_seconds": _MOST_REFERENCE_SECONDS})
-    verdicts = judge.judge([Program(source) for source in wrong], [quick] * len(wrong))
-    ending = (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
-    chosen = [source for source, verdict in zip(wrong, verdicts, strict=True) if verdict.outcome in ending]
-    asked = problem.model_copy(update={"time_limit_seconds": limit_seconds})
-    return [Task(reference, asked, "right")] * NUM_RIGHT + [
-        Task(source, asked, "wrong") for source in chosen[: NUM_ANSWERS - NUM_RIGHT]
-    ]
+def _write_answers(
+    judge: Judge, problems: Sequence[Problem], dice: random.Random, limit_seconds: float
+) -> Iterator[Task]:
+    """Yield right and wrong answers; fewer wrong ones to a problem with too few mutants that are wrong and end."""
+    quick = [problem.model_copy(update={"time_limit_seconds": _MOST_REFERENCE_SECONDS}) for problem in problems]
+    mutants = [(problem, source) for problem in quick for source in _mutate_often(problem, dice)]
+    verdicts = judge.judge([Program(source) for _, source in mutants], [problem for problem, _ in mutants])
+    for problem in problems:
+        asked = problem.model_copy(update={"time_limit_seconds": limit_seconds})
+        ending = (
+            source
+            for (tried, source), verdict in zip(mutants, verdicts, strict=True)
+            if tried.id == problem.id and verdict.outcome in _WRONG_AND_ENDS
+        )
+        yield from [Task(problem.reference or "", asked, "right")] * NUM_RIGHT
+        for source in itertools.islice(ending, NUM_ANSWERS - NUM_RIGHT):
+            yield Task(source, asked, "wrong")
+
+
+def _mutate_often(problem: Problem, dice: random.Random) -> list[str]:
+    return list(dict.fromkeys(mutate_program(problem.reference or "", dice) for _ in range(_MUTANTS_TRIED)))
 
 
 def mutate_program(source: str, dice: random.Random) -> str:

@@ -91,11 +91,11 @@ def write_peer_tests(problem: Problem) -> dict[str, object]:
 
 
 def can_be_told_to_peers(problem: Problem) -> bool:
-    """Whether arguments and results are JSON, one a line, and nothing but equality decides."""
+    """Whether arguments and results are JSON, one a line, and nothing but equality, or that of tokens, decides."""
+    if problem.fn_name is None:
+        return problem.checker.type in ("default", "tokens")
     if problem.checker.type != "default" or problem.call is not None:
         return False
-    if problem.fn_name is None:
-        return True
     try:
         for test in problem.tests:
             json.loads(test.output)
@@ -141,9 +141,7 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
             workload = build_small(name, quick if is_quick else counts, limit_seconds=limit_seconds)
             return workload if name == "mixed_sorted" else workload.shuffle()
         case "tests50":
-            return build_small(
-                name, {"right": 2 if is_quick else 32}, num_tests=50, limit_seconds=limit_seconds
-            )
+            return build_small(name, {"right": 2 if is_quick else 32}, num_tests=50, limit_seconds=limit_seconds)
         case "tests400":
             return build_small(name, {"right": 1 if is_quick else 8}, num_tests=400, limit_seconds=limit_seconds)
         case "sleepers":
