@@ -12,7 +12,8 @@ so do the verdicts. One JSON object a line on stdout; at the end, on stderr, a t
                   judge has them. Its floor is endless programs x limit / processors
     mixed_sorted  the same, the endless ones last; only where it is asked for
     tests50, tests400   programs with so many tests
-    step          64 problems x 8 answers, 15 to 209 tests a problem, a quarter right (`evaluator_step.py`); needs --data
+    step          64 problems x 8 answers, 15 to 209 tests a problem, a quarter right (`evaluator_step.py`); left out
+                  where --data does not hold what it is made of
     sleepers      six programs that sleep
     cpp           new C++ programs; no peer judges them
     costs         CPU of one test, of a start, and the floor below both: ours alone
@@ -34,19 +35,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from evaluator_costs import measure_floor, measure_leaks, measure_starts, measure_tests
 from evaluator_judges import JUDGES, OURS, SIBLING_LIMIT, JudgeProcess, find_judges, takes_sibling_limits
 from evaluator_step import build_step, count_kinds, has_data
+from evaluator_table import write_table
 from evaluator_workloads import SETS, Workload, build_workload
 
 Row = dict[str, Any]
 STEP, COSTS = "step", "costs"
 USUAL = [*(name for name in SETS if name != "mixed_sorted"), STEP, COSTS]
 DATA = Path(__file__).parents[2] / "shared" / "data"
-REFERENCE = "livecodebench"
 _SIBLING_SETS = ("mixed", "mixed_sorted")
 
 
@@ -128,7 +128,8 @@ def find_floor_seconds(workload: Workload, workers: int) -> float:
 def build(name: str, arguments: argparse.Namespace) -> Workload | None:
     """Return a set; None, said on stderr, where the data for it is absent."""
     if name != STEP:
-        return build_workload(name, limit_seconds=arguments.time_limit, is_quick=arguments.quick)
+        limit = 1.0 if arguments.quick else arguments.time_limit
+        return build_workload(name, limit_seconds=limit, is_quick=arguments.quick)
     if not has_data(arguments.data):
         print(f"step: left out, {arguments.data} does not hold its data; pass --data FOLDER", file=sys.stderr)
         return None
@@ -158,45 +159,6 @@ def run_sets(arguments: argparse.Namespace) -> Iterator[Row]:
                     yield row if floor is None else row | {"floor_seconds": round(floor, 2)}
     if COSTS in arguments.only:
         yield from measure_costs(arguments)
-
-
-def write_table(rows: Sequence[Row]) -> str:
-    """Return medians as text: a line a set and judge, with how many times as fast ours is."""
-    measured = [row for row in rows if "set" in row]
-    heading = ("set", "judge", "wall s", "CPU s", "ours is, wall", "CPU", "ending by s", "CPU ms/program", "as known")
-    lines: list[Sequence[str]] = [heading]
-    for name, label in dict.fromkeys((row["set"], row["judge"]) for row in measured):
-        of_both = {each: _medians(measured, name, each) for each in (OURS, label)}
-        ours, this = of_both[OURS], of_both[label]
-        times = ("wall_seconds", "cpu_seconds")
-        ratios = ["" if label == OURS else f"{this[key] / max(0.01, ours[key]):.2f} x" for key in times]
-        if label.startswith(f"{OURS},"):
-            peer = _medians(measured, name, REFERENCE)
-            ratios = [f"{peer[key] / max(0.01, this[key]):.2f} x ({REFERENCE})" if peer else "" for key in times]
-        figures = [f"{this[key]:.2f}" for key in times]
-        others = [f"{this['ending_landed_seconds']:.2f}", f"{this['cpu_ms_per_program']:.1f}"]
-        last = [row for row in measured if row["set"] == name and row["judge"] == label][-1]
-        lines.append((name, label, *figures, *ratios, *others, f"{last['as_known']}/{last['programs']}"))
-    lines += [
-        (row["cost"], OURS, f"{row['wall_ms']:.2f} ms", f"{row['cpu_ms']:.2f} ms") for row in rows if "cost" in row
-    ]
-    return _align(lines)
-
-
-def _medians(rows: Sequence[Row], name: str, label: str) -> dict[str, float]:
-    found = [row for row in rows if row["set"] == name and row["judge"] == label]
-    keys = ("wall_seconds", "cpu_seconds", "ending_landed_seconds", "cpu_ms_per_program")
-    return {key: median(row[key] for row in found) for key in keys} if found else {}
-
-
-def _align(lines: Sequence[Sequence[str]]) -> str:
-    columns = max(map(len, lines))
-    filled = [[*line, *[""] * (columns - len(line))] for line in lines]
-    # The names of costs are long, and would push all columns aside.
-    widths = [max(len(line[place]) for line in filled) for place in range(columns)]
-    return "\n".join(
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in filled
-    )
 
 
 def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:

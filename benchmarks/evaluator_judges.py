@@ -23,7 +23,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from evaluator_processes import CpuUse, read_cpu_use
 from evaluator_workloads import Workload, build_small, write_peer_tests
@@ -81,7 +81,7 @@ class Ours(Judging):
 class LiveCodeBench(Judging):
     """Its checker as its runner calls it: a sample a program, one pool of processes."""
 
-    NAMES = {-1: "time_limit", -2: "wrong_answer", -3: "time_limit", -4: "runtime_error", -5: "sandbox_fault"}
+    NAMES: ClassVar = {-1: "time_limit", -2: "wrong_answer", -3: "time_limit", -4: "runtime_error", -5: "sandbox_fault"}
 
     def __init__(self) -> None:
         self._metrics = importlib.import_module("lcb_runner.evaluation.compute_code_generation_metrics")
@@ -112,10 +112,12 @@ class LiveCodeBench(Judging):
 
         return work
 
-    def name_outcome(self, result: list[Any]) -> str:
+    @classmethod
+    def name_outcome(cls, result: list[Any]) -> str:
+        """Return what its result for a program, a figure a test until the first that fails, is called here."""
         if all(each is True for each in result):
             return "accepted"
-        return self.NAMES.get(result[-1], "wrong_answer")
+        return cls.NAMES.get(result[-1], "wrong_answer")
 
 
 class Pooled(Judging):

@@ -1,4 +1,4 @@
-"""The programs that `evaluator.py` has judged: each set is built from nothing but a size; the realistic step from data."""
+"""The programs that `evaluator.py` has judged: small ones, built from nothing."""
 
 from __future__ import annotations
 
