@@ -14,6 +14,7 @@ from cyclopts import Parameter
 import microcoder
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import Judge
+from microcoder.evaluator.headers import find_problem, list_headers
 from microcoder.evaluator.interpreter import current_interpreter
 from microcoder.evaluator.isolation import DEGRADED_MEANS
 from microcoder.evaluator.languages import LANGUAGES, find_language
@@ -64,6 +65,8 @@ def examine(*, packages: str, unsafe: bool) -> dict[str, Any]:
             for name, language in LANGUAGES.items()
         },
         "versions": {name: _find_versions(name) for name in LANGUAGES},
+        "headers": {name: _find_headers(name) for name, language in LANGUAGES.items() if language.precompiled},
+        "headers_problem": find_problem(),
         "training": {name: _version(name) for name in _TRAINING},
     }
     try:
@@ -82,6 +85,16 @@ def _find_versions(name: str) -> list[str]:
     """Return the versions of a language that a problem may ask for here."""
     language = LANGUAGES[name]
     return [version for version in language.versions if not find_language(name, version).find_problem()]
+
+
+def _find_headers(name: str) -> dict[str, dict[str, str]]:
+    """Return where the precompiled headers of each version are kept; empty where they are not."""
+    versions = {version: list_headers(find_language(name, version)) for version in _find_versions(name)}
+    return {
+        version: {header: str(folder or "") for header, folder in headers.items()}
+        for version, headers in versions.items()
+        if headers
+    }
 
 
 def _version(package: str) -> str | None:
@@ -112,6 +125,7 @@ def _describe(found: dict[str, Any]) -> list[str]:
     lines += ["", "languages:"]
     for name, where in found["languages"].items():
         lines.append(f"  {name}: {where} (versions {', '.join(found['versions'][name])})")
+        lines += _describe_headers(found["headers"].get(name, {}), name, found["headers_problem"])
     if "environment" in found:
         lines += _describe_packages(found["environment"]["packages"])
     versions = [f"{name} {version or 'not installed'}" for name, version in found["training"].items()]
@@ -119,6 +133,22 @@ def _describe(found: dict[str, Any]) -> list[str]:
     lines += ["", *(f"  {'ok  ' if row['ok'] else 'FAIL'}  {_line(row)}" for row in found.get("self_test", ()))]
     lines.append("all is well" if found["ok"] else "programs cannot be judged safely here")
     return lines
+
+
+def _describe_headers(versions: dict[str, dict[str, str]], name: str, problem: str) -> list[str]:
+    """Return what is kept precompiled, and where nothing is, what to type or why it cannot be."""
+    kept = [
+        f"{header} ({version})" for version, headers in versions.items() for header, folder in headers.items() if folder
+    ]
+    if kept:
+        return [f"    headers kept precompiled: {', '.join(kept)}"]
+    if not versions:
+        return []
+    if problem:
+        return [f"    no headers kept precompiled, so each program takes longer to build: {problem}"]
+    return [
+        f"    no headers kept precompiled yet: judges make them as needed, `microcoder packages headers {name}` now"
+    ]
 
 
 def _describe_packages(packages: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`microcoder packages`: the third-party packages that programs may import."""
+"""`microcoder packages`: the third-party packages that programs may import, and headers that they include."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from microcoder.evaluator.headers import list_headers, make_header
 from microcoder.evaluator.interpreter import CURRENT_VERSION, find_interpreter
+from microcoder.evaluator.languages import LANGUAGES, find_language
 from microcoder.evaluator.package_folders import find_folder, find_roots, install_packages
 from microcoder.evaluator.packages import PROFILES, STANDARD, load_profile
 
@@ -47,3 +49,24 @@ def list_profiles() -> None:
         for pin in profile.pins:
             print(f"  {pin}")
     print(f"kept in {' or '.join(map(str, find_roots()))}, for Python {CURRENT_VERSION}")
+
+
+@app.command
+def headers(*languages: str) -> None:
+    """Precompile the headers that most programs begin with, as a judge does for the fifth program that includes one.
+
+    Kept where packages are; a program then takes about a quarter of the time to build.
+
+    Parameters
+    ----------
+    languages
+        Such as cpp17 cpp20; by default each language that has such headers, in its usual version.
+    """
+    for name in languages or [name for name, language in LANGUAGES.items() if language.precompiled]:
+        language = find_language(name)
+        found = list_headers(language)
+        if not found:
+            why = language.find_problem() or "the compiler takes no precompiled headers"
+            print(f"{language.label}: nothing to make: {why}")
+        for header, folder in found.items():
+            print(f"{language.label}, {header}: {folder or make_header(language, header)}")

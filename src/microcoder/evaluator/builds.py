@@ -11,11 +11,16 @@ from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.languages import Language
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
 from microcoder.evaluator.supervisor import Limits, Sandbox, SandboxDied, Task
+from microcoder.machine import count_processors
 
 _WALL_FACTOR = 3.0
 _MAX_BINARY_BYTES = 128 << 20
 _MAX_KEPT_BYTES = 512 << 20
 _NO_SOURCE = b""
+_OUT_OF_TIME = "the compiler took more than {seconds:g} s of CPU time"
+
+
+_Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +37,49 @@ class Build:
 
 
 class BuildCache:
-    """Builds by language, version and source, shared by all workers of a judge; the longest unused go first."""
+    """Builds by language, version and source, shared by all workers of a judge; the longest unused go first.
+
+    As many run at a time as there are processors, however many workers there are: each takes a core, and far more
+    memory than a test. Who asks for what is being built waits for it.
+    """
 
     def __init__(self, max_bytes: int = _MAX_KEPT_BYTES) -> None:
-        self._builds: OrderedDict[tuple[str, str, str], Build] = OrderedDict()
+        self._builds: OrderedDict[_Key, Build] = OrderedDict()
+        self._running: dict[_Key, threading.Event] = {}
         self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(count_processors())
         self._bytes = 0
         self._max_bytes = max_bytes
 
     def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
-        """Return a build, making it where it is not there yet."""
+        """Return a build, making it where it is not there yet; what that raises says nothing to others who wait."""
         key = (language.name, language.version, code)
+        while True:
+            with self._lock:
+                if key in self._builds:
+                    self._builds.move_to_end(key)
+                    return self._builds[key]
+                running = self._running.get(key)
+                if running is None:
+                    is_over = self._running[key] = threading.Event()
+                    break
+            running.wait()
+        try:
+            with self._places:
+                made = build()
+            self._keep(key, made)
+            return made
+        finally:
+            with self._lock:
+                del self._running[key]
+            is_over.set()
+
+    def _keep(self, key: _Key, made: Build) -> None:
         with self._lock:
-            if key in self._builds:
-                self._builds.move_to_end(key)
-                return self._builds[key]
-        made = build()
-        with self._lock:
-            if key not in self._builds:
-                self._builds[key] = made
-                self._bytes += len(made.binary)
+            self._builds[key] = made
+            self._bytes += len(made.binary)
             while self._bytes > self._max_bytes and len(self._builds) > 1:
                 self._bytes -= len(self._builds.popitem(last=False)[1].binary)
-        return made
 
 
 def require_compiler(language: Language) -> str:
@@ -69,19 +94,43 @@ def require_compiler(language: Language) -> str:
     return compiler
 
 
-def build_program(sandbox: Sandbox, language: Language, code: str) -> Build:
-    """Build a program.
+def build_program(sandbox: Sandbox, language: Language, code: str, headers: str = "") -> Build:
+    """Build a program, with a folder of a precompiled header where there is one.
+
+    The compiler's complaint about the program's own text is the same with the header as without. Any other failure may
+    be the header's, such as a file that was cut short, and is believed without it only.
 
     Raises:
         SandboxDied: the sandbox broke, or the compiler stood still for most of its time: no source asks that of it.
         EvaluatorFault: there is no compiler.
     """
-    command = language.build_command(require_compiler(language))
+    compiler = require_compiler(language)
+    if headers:
+        build = run_compiler(sandbox, language, language.build_command(compiler, headers), code)
+        if build.is_built or _is_about_source(build, language):
+            return build
+    return run_compiler(sandbox, language, language.build_command(compiler), code)
+
+
+def _is_about_source(build: Build, language: Language) -> bool:
+    is_complaint = build.message.startswith(f"{language.source_file}:") and ": error: " in build.message
+    # Without the header it would take longer.
+    return is_complaint or build.message == _OUT_OF_TIME.format(seconds=language.build_seconds)
+
+
+def run_compiler(
+    sandbox: Sandbox, language: Language, command: tuple[str, ...], code: str, *, max_bytes: int = _MAX_BINARY_BYTES
+) -> Build:
+    """Run a compiler's command on a source, and return the file named `main` that it leaves.
+
+    Raises:
+        SandboxDied: as `build_program`.
+    """
     limits = Limits(
         cpu_seconds=language.build_seconds,
         wall_seconds=_WALL_FACTOR * language.build_seconds,
         memory_bytes=language.build_memory_mib << 20,
-        output_bytes=_MAX_BINARY_BYTES,
+        output_bytes=max_bytes,
     )
     files = {language.source_file: code.encode("utf-8", "surrogatepass")}
     run = sandbox.run(Task(sandbox.nothing, -1, _NO_SOURCE, command=command, files=files), limits)
@@ -90,7 +139,7 @@ def build_program(sandbox: Sandbox, language: Language, code: str) -> Build:
             f"the compiler stood still: {run.cpu_seconds:.1f} s of CPU in {run.result.wall_us / 1e6:.0f} s"
         )
     if run.result.expired == CPU_EXPIRED:
-        return Build(b"", f"the compiler took more than {language.build_seconds:g} s of CPU time")
+        return Build(b"", _OUT_OF_TIME.format(seconds=language.build_seconds))
     if run.result.exit_code or run.result.signal or not run.wire:
         return Build(b"", _first_error(run.stderr) or f"the compiler ended with exit code {run.result.exit_code}")
     return Build(run.wire)

@@ -29,7 +29,7 @@ _BLIND_FACTOR = 3.0
 _STUCK_FACTOR = 100.0
 """A test that takes this many times its wall limit ends as a fault of the machine."""
 _HELD_UP_STATES = frozenset("RTtD")
-_TICKS = os.sysconf("SC_CLK_TCK")
+_TICKS, _PAGE_BYTES = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,24 @@ def read_process(pid: int) -> Reading | None:
     is_short = run < _SHORT_TURN_SECONDS * turns
     most = (_MOST_WAIT_PER_SHORT_RUN if is_short else _MOST_WAIT_PER_RUN) * max(cpu, run)
     return Reading(cpu, min(wait, most), is_in_the_queue, is_starved=wait > most and not is_short)
+
+
+def is_idle(pid: int) -> bool:
+    """Whether no thread of a process runs, or waits for a processor or a disk; False where that cannot be told."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task") if pid > 0 else []
+        return bool(threads) and not any(_read_stat(pid, thread)[0] in "RD" for thread in threads)
+    except (OSError, IndexError):
+        return False
+
+
+def memory_mib_of(pid: int) -> float:
+    """Return a process's resident memory; infinite where that cannot be told."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * _PAGE_BYTES / (1 << 20)
+    except (OSError, IndexError):
+        return float("inf")
 
 
 def is_held_up(pid: int) -> bool:

@@ -20,6 +20,7 @@ from microcoder.evaluator.builds import BuildCache
 from microcoder.evaluator.calibration import Pace
 from microcoder.evaluator.environment import JudgingEnvironment, describe_environment
 from microcoder.evaluator.executions import Execution, Invocation
+from microcoder.evaluator.headers import HeaderShelf
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import check_language, language_of
@@ -27,8 +28,10 @@ from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, Verdict
 from microcoder.evaluator.package_folders import PackageShelf
 from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.sandbox.layers import LAYERS
-from microcoder.evaluator.schedule import Gate, Room
+from microcoder.evaluator.schedule import Room
 from microcoder.evaluator.session import STOP_RULES, Abandoned, Session, StopRule
+from microcoder.evaluator.statistics import Statistics
+from microcoder.evaluator.turns import Gate, most_workers
 from microcoder.machine import count_processors, require_linux
 from microcoder.types import Outcome, Problem, Program, Verdict
 
@@ -36,38 +39,6 @@ OnVerdict = Callable[[int, Verdict], None]
 """Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
 
 _JOIN_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """What a judge has done so far."""
-
-    judged: int
-    """Programs that were run."""
-    from_cache: int
-    """Verdicts that an earlier, or a simultaneous, identical program had already."""
-    faults: int
-    """Programs that stayed unscored because the sandbox failed."""
-    retries: int
-    """Tests that were run again because the sandbox failed."""
-    reruns: int
-    """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
-    runs: int = 0
-    """Programs that were run without being judged."""
-    extended: int = 0
-    """Times that a test at its wall limit was given longer, because it had waited for a processor."""
-    blind: int = 0
-    """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
-    shared: int = 0
-    """Tests that were accepted in a process that they shared."""
-    fallbacks: int = 0
-    """Shared processes that did not get through all their tests; the rest had processes of their own."""
-    rechecked: int = 0
-    """Tests that were accepted in a shared process and, as a sample, run again alone."""
-    differences: int = 0
-    """Of these, the ones that were not accepted alone. There should be none: please report it."""
-    checker_crashes: int = 0
-    """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
 
 
 @dataclass(slots=True)
@@ -165,8 +136,11 @@ class Judge:
         self._given_scale = time_scale
         self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self._inputs = InputShelf()
-        gate, builds, pace = Gate(), BuildCache(), Pace()
-        shelf = PackageShelf(load_profile(packages))
+        self._gate = gate = Gate(
+            self.workers, is_work_waiting=lambda: not self._jobs.empty(), on_aside=self._replace_worker
+        )
+        builds, pace = BuildCache(), Pace()
+        shelf, headers = PackageShelf(load_profile(packages)), HeaderShelf(layers=layers, nice=nice)
         self._sessions = [
             Session(
                 layers=layers,
@@ -176,10 +150,11 @@ class Judge:
                 inputs=self._inputs,
                 packages=shelf,
                 batch_tests=batch_tests,
+                headers=headers,
                 pace=pace,
                 nice=nice,
             )
-            for _ in range(self.workers)
+            for _ in range(most_workers(self.workers))
         ]
         self._threads: list[threading.Thread] = []
         self._start_thread()
@@ -220,6 +195,7 @@ class Judge:
             runs=self._runs,
             extended=extended,
             blind=blind,
+            aside=self._gate.times_aside,
             checker_crashes=self._checker_crashes,
         )
 
@@ -311,7 +287,9 @@ class Judge:
 
     def close(self) -> None:
         """End all sandboxes at once; what is still being judged ends as a fault of the sandbox."""
-        self._is_closed = True
+        with self._lock:
+            self._is_closed = True
+        self._gate.dismiss()
         for session in self._sessions:
             session.interrupt()
         for _ in self._threads:
@@ -390,10 +368,22 @@ class Judge:
     def _put(self, job: _Job | _RunJob) -> None:
         """Give a job to the workers; with the lock held."""
         self._jobs.put(job)
-        if len(self._threads) < min(self.workers, len(self._in_flight) + len(self._running)):
+        self._call_worker()
+
+    def _call_worker(self) -> None:
+        """Put one more to work where work and a place for it are waiting; with the lock held."""
+        num_wanted = min(len(self._in_flight) + len(self._running), len(self._sessions))
+        if not self._gate.call_up() and len(self._threads) < num_wanted and not self._is_closed:
             self._start_thread()
 
+    def _replace_worker(self) -> None:
+        """Have another take over the place of one whose program stands aside."""
+        with self._lock:
+            if not self._jobs.empty():
+                self._call_worker()
+
     def _start_thread(self) -> None:
+        self._gate.begin_work()
         number = len(self._threads)
         thread = threading.Thread(target=self._work, args=(number,), name=f"judge-{number}", daemon=True)
         self._threads.append(thread)
@@ -408,7 +398,7 @@ class Judge:
             except Exception as error:
                 self._first.put(error)
         num_done = 0
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next_job()) is not None:
             if isinstance(job, _RunJob):
                 self._run(session, job)
             else:
@@ -417,6 +407,10 @@ class Judge:
             if self._renew_after and num_done % self._renew_after == 0:
                 session.renew()
         session.close()
+
+    def _next_job(self) -> _Job | _RunJob | None:
+        self._gate.stand_by()
+        return self._jobs.get()
 
     def _run(self, session: Session, job: _RunJob) -> None:
         is_wanted = job.future.set_running_or_notify_cancel()

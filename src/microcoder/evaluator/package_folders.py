@@ -112,7 +112,7 @@ def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Pa
         fill_folder(staging, profile, interpreter)
         about = {"profile": profile.name, "pins": profile.pins, "python": interpreter.version, "abi": interpreter.abi}
         (staging / _MARKER).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-        _open_to_everybody(staging)
+        open_to_everybody(staging)
         staging.rename(target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -126,7 +126,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _open_to_everybody(folder: Path) -> None:
+def open_to_everybody(folder: Path) -> None:
     """Let programs read it, which run as a user of their own, whatever the umask."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)

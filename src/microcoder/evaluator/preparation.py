@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from microcoder.errors import DataError
 from microcoder.evaluator import calls, values, verdicts
@@ -19,6 +19,8 @@ _MAX_NAME_LENGTH = 1000
 _MAX_ARGUMENTS_BYTES = 1 << 15
 """As they travel to the sandbox, where one message holds all that a test is told."""
 _WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
+_WALL_FACTOR_OF_TESTS = 2.0
+"""As Kattis judges: time in which a test waits for its turn or for a processor does not count."""
 _MEMORY_EXTRA_MIB = 640
 """Address space beyond the limit on resident memory: room for maps that are never touched, such as the
 512 MiB thread stack that deep recursion is usually run in."""
@@ -67,7 +69,9 @@ class PreparedProblem:
         self.tests = [self._prepare(number) for number in range(1, len(problem.tests) + 1)]
         longest = max(test.expected_bytes for test in self.tests)
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
-        self.limits = limits_for(problem.time_limit_seconds * time_scale, problem.memory_limit_mib, output_mib)
+        cpu_seconds = problem.time_limit_seconds * time_scale
+        limits = limits_for(cpu_seconds, problem.memory_limit_mib, output_mib)
+        self.limits = replace(limits, wall_seconds=_WALL_FACTOR_OF_TESTS * cpu_seconds + _WALL_EXTRA_SECONDS)
         self.checker_limits = limits_for(CPU_SECONDS * time_scale, MEMORY_MIB, OUTPUT_MIB)
         self.answers = AnswerMemory()
         """Whether a checker program decides about this problem's own answers."""

@@ -9,6 +9,7 @@ from typing import TypedDict, TypeVar
 
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import idleness
+from microcoder.evaluator.headers import find_toolchain
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.interpreter import CURRENT_VERSION, find_interpreter
 from microcoder.evaluator.isolation import Isolation
@@ -17,6 +18,7 @@ from microcoder.evaluator.package_folders import PackageShelf
 from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.supervisor import Sandbox, SandboxDied
+from microcoder.evaluator.turns import Turn
 
 _MAX_FAILED_STARTS = 3
 _REST_SECONDS = 10.0
@@ -46,6 +48,7 @@ class _Common(TypedDict):
 
     layers: Collection[str]
     waits: idleness.Counts
+    turn: Turn
     nice: int
 
 
@@ -60,6 +63,7 @@ class Sandboxes:
         nice: int = 0,
         inputs: InputShelf | None = None,
         packages: PackageShelf | None = None,
+        turn: Turn | None = None,
     ) -> None:
         """Start none yet.
 
@@ -69,11 +73,13 @@ class Sandboxes:
             nice: how far programs stand back from other work.
             inputs: where inputs are shared with other workers.
             packages: what programs may import.
+            turn: the worker's place among others.
         """
         self.packages = packages or PackageShelf(load_profile(STANDARD))
         self._layers = layers
         self._unsafe = unsafe
         self._nice = nice
+        self._turn = turn or Turn()
         self._inputs = inputs or InputShelf()
         self._started: dict[Kind, Sandbox] = {}
         self._failed_starts = 0
@@ -167,9 +173,9 @@ class Sandboxes:
         raise AssertionError("the last try returned or raised")
 
     def _start(self, kind: Kind) -> Sandbox:
-        common: _Common = {"layers": self._layers, "waits": self.waits, "nice": self._nice}
+        common: _Common = {"layers": self._layers, "waits": self.waits, "turn": self._turn, "nice": self._nice}
         if kind.builds:
-            toolchain = find_language(kind.builds).readable
+            toolchain = find_toolchain(find_language(kind.builds))
             sandbox = Sandbox(toolchain=toolchain, scratch_mib=_LARGE_SCRATCH_MIB, **common)
         else:
             interpreter = find_interpreter(kind.version)

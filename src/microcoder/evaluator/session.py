@@ -14,6 +14,7 @@ from microcoder.evaluator.calibration import Pace
 from microcoder.evaluator.checkers import CheckerFailed, CheckerStarved
 from microcoder.evaluator.compare import Comparison
 from microcoder.evaluator.executions import Execution, Invocation
+from microcoder.evaluator.headers import HeaderShelf
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import Language, find_language, language_of
@@ -23,10 +24,10 @@ from microcoder.evaluator.preparation import PreparedProblem, PreparedTest
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 from microcoder.evaluator.sandboxes import Kind, Sandboxes
-from microcoder.evaluator.schedule import Gate
 from microcoder.evaluator.sharing import Sharing, judge_together
 from microcoder.evaluator.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, Task
 from microcoder.evaluator.timing import TimedRuns, was_killed
+from microcoder.evaluator.turns import Gate, Turn
 from microcoder.types import Checker, Outcome, Program, TestResult, Verdict
 
 StopRule = Literal["first_failure", "first_limit", "never"]
@@ -96,11 +97,15 @@ class Session:
         nice: int = 0,
         packages: PackageShelf | None = None,
         batch_tests: bool = True,
+        headers: HeaderShelf | None = None,
     ) -> None:
-        self._gate = gate or Gate()
+        self._turn = Turn(gate)
         self._builds = builds or BuildCache()
-        self._sandboxes = Sandboxes(layers=layers, unsafe=unsafe, nice=nice, inputs=inputs, packages=packages)
-        self._timed = TimedRuns(self._sandboxes, self._gate, pace or Pace())
+        self._headers = headers or HeaderShelf()
+        self._sandboxes = Sandboxes(
+            layers=layers, unsafe=unsafe, nice=nice, inputs=inputs, packages=packages, turn=self._turn
+        )
+        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace())
         self.sharing = Sharing(is_on=batch_tests)
         """What became of tests that shared a process."""
         self._checker_retries = 0
@@ -206,7 +211,7 @@ class Session:
     def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest]) -> list[TestResult]:
         """Return the results of the tests that are accepted, up to the first that is not, or that is in doubt."""
         task = trial.task(b"")
-        with self._gate.shared():
+        with self._turn.shared():
             accepted = self._sandboxes.use(
                 trial.kind, lambda sandbox: judge_together(sandbox, task, trial.problem, tests)
             )
@@ -262,7 +267,7 @@ class Session:
                 is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
                 is_large = bool(invocation.files) or writes_by_name or is_large_input
                 kind = self._kind(language, code, is_large=is_large)
-                with self._gate.shared():
+                with self._turn.shared():
                     run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
                     if was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
                         self._checker_retries += 1
@@ -304,8 +309,9 @@ class Session:
     def _build(self, language: Language, code: str) -> Build:
         require_compiler(language)
         build = Kind(builds=language.name)
-        with self._gate.shared():
-            return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, language, code))
+        with self._turn.shared():
+            headers = self._headers.provide(language, code)
+            return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, language, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> Kind:
         """Return what sandbox a program runs in."""
@@ -347,11 +353,11 @@ class Session:
         checker: Checker = prepared.problem.checker
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         task = checkers.checker_task(checker, checking, test.stdin, output, answer)
-        with self._gate.shared():
+        with self._turn.shared():
             checked = self._sandboxes.use(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))
         if checkers.was_starved(checked):
             self._checker_retries += 1
-            with self._gate.alone():
+            with self._turn.alone():
                 checked = self._sandboxes.use(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))
         rejection = checking.rejection()
         if rejection is not None:

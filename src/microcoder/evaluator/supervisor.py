@@ -20,6 +20,7 @@ from typing import Any
 
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import idleness, private_folders
+from microcoder.evaluator.attendance import QUESTIONS, Attendance, FindLowerLimit
 from microcoder.evaluator.inputs import InputShelf, make_memory_file
 from microcoder.evaluator.interpreter import STANDARD_PRELOAD, Interpreter, current_interpreter
 from microcoder.evaluator.isolation import Isolation
@@ -28,20 +29,17 @@ from microcoder.evaluator.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.evaluator.sandbox.protocol import (
     BUILT_FILE,
     CONFIG,
-    CPU_EXPIRED,
     FAILED,
     GO_ON,
     MAX_MESSAGE,
     READY,
     REJECTED,
     RESULT,
-    STILL,
-    WALL_EXPIRED,
     Request,
     Result,
     pack_seconds,
-    unpack_seconds,
 )
+from microcoder.evaluator.turns import Turn
 from microcoder.machine import require_linux
 
 _SCRIPT = Path(__file__).parent / "sandbox" / "zygote.py"
@@ -118,6 +116,8 @@ class Run:
     stderr_bytes: int
     wire: bytes | None
     """What a function-call program returned, encoded, or what was built; None for any other program."""
+    lowered_limit: float | None = None
+    """The CPU limit that it was held to while it ran, in place of its own."""
 
     @property
     def cpu_seconds(self) -> float:
@@ -224,6 +224,7 @@ class Sandbox:
         scratch_mib: int = 16,
         inputs: InputShelf | None = None,
         waits: idleness.Counts | None = None,
+        turn: Turn | None = None,
         nice: int = 0,
     ) -> None:
         """Start it.
@@ -237,6 +238,7 @@ class Sandbox:
             scratch_mib: how much a test may write to its folder.
             inputs: where inputs are shared with other sandboxes.
             waits: where to note what became of tests that reached their wall limit.
+            turn: its worker's place, given back while a test idles.
             nice: how far programs stand back from others, 0 to 19; never less than the calling process.
 
         Raises:
@@ -249,6 +251,7 @@ class Sandbox:
         self._scratch_mib = scratch_mib
         self._inputs = inputs or InputShelf()
         self._waits = waits or idleness.Counts()
+        self._turn = turn or Turn()
         self._nice = nice
         self._layers = [layer for layer in LAYERS if layer in layers]
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
@@ -318,8 +321,13 @@ class Sandbox:
         if MOUNT_NAMESPACE in missing:
             private_folders.sweep(os.path.dirname(self._folder))
 
-    def run(self, task: Task, limits: Limits) -> Run:
+    def run(self, task: Task, limits: Limits, find_lower_limit: FindLowerLimit = lambda: None) -> Run:
         """Run one test.
+
+        Args:
+            task: what to run.
+            limits: what it may use.
+            find_lower_limit: asked after each slice of CPU time for a limit on it that holds by now.
 
         Raises:
             SandboxDied: the fork server broke, or an earlier run raised anything; close this sandbox and take another.
@@ -357,7 +365,7 @@ class Sandbox:
             descriptors = [task.source, cache, given, stdout, stderr]
             descriptors += [] if wire is None else [wire]
             descriptors += [filled(content) for content in task.files.values() if content is not None]
-            result = self._exchange(request, descriptors)
+            result, lowered = self._exchange(request, descriptors, find_lower_limit)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
             return Run(
                 result=result,
@@ -366,6 +374,7 @@ class Sandbox:
                 stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
                 stderr_bytes=stderr_bytes,
                 wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
+                lowered_limit=lowered,
             )
 
     def run_batch(self, task: Task, inputs: bytes, limits: Limits) -> tuple[Result, bytes, int]:
@@ -397,42 +406,28 @@ class Sandbox:
                 is_batch=True,
             )
             stdin, stdout, stderr, frames = files
-            result = self._exchange(request, [task.source, task.cache, stdin, stdout, stderr, given, frames])
+            result, _ = self._exchange(request, [task.source, task.cache, stdin, stdout, stderr, given, frames])
             return result, _read_all(frames, os.fstat(frames).st_size), os.fstat(stderr).st_size
 
-    def _exchange(self, request: Request, descriptors: Sequence[int]) -> Result:
+    def _exchange(
+        self, request: Request, descriptors: Sequence[int], find_lower_limit: FindLowerLimit = lambda: None
+    ) -> tuple[Result, float | None]:
+        """Return how a test ended, and the lower CPU limit that it was held to."""
         try:
+            self._turn.go_on()
             self._send(request.pack(), descriptors)
-            sent, cpu_seconds = time.monotonic(), 0.0
+            attendance = Attendance(request, self._turn, self._waits, find_lower_limit)
             answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS)
-            while answer[:1] == STILL and len(given) == 1:
-                more, cpu_seconds = self._extend(request, given[0], unpack_seconds(answer), time.monotonic() - sent)
-                self._send(pack_seconds(GO_ON, more))
-                answer, given = self._receive(more + _GRACE_SECONDS)
+            while answer[:1] in QUESTIONS and len(given) == 1:
+                self._send(pack_seconds(GO_ON, attendance.reply(answer, given[0])))
+                answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS)
             if answer[:1] != RESULT:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
-            result = Result.unpack(answer)
-            if result.expired == WALL_EXPIRED and cpu_seconds > request.cpu_seconds:
-                # A compiler's own children count: the watch sees the CPU time of one process.
-                return result._replace(expired=CPU_EXPIRED, cpu_us=int(cpu_seconds * 1e6))
-            return result
+            return attendance.conclude(Result.unpack(answer))
         except BaseException:
             # The answer may come yet, and the next test would take it for its own.
             self._kill()
             raise
-
-    def _extend(self, request: Request, descriptor: int, counted: float, real: float) -> tuple[float, float]:
-        """Return how much longer a test may take whose wall time is spent, and the CPU time seen."""
-        pid = idleness.pid_of(descriptor)
-        os.close(descriptor)
-        more, cpu_seconds = idleness.extend(
-            pid,
-            limit_seconds=request.wall_seconds,
-            counted_seconds=counted,
-            real_seconds=real,
-            counts=self._waits,
-        )
-        return (0.0 if cpu_seconds > request.cpu_seconds else more), cpu_seconds
 
     def close(self) -> None:
         """End the fork server and everything in it."""

@@ -11,8 +11,8 @@ from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM,
 from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, limits_for
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED
 from microcoder.evaluator.sandboxes import Kind, Sandboxes
-from microcoder.evaluator.schedule import Gate
 from microcoder.evaluator.supervisor import Limits, LoadedProgram, Run, Task
+from microcoder.evaluator.turns import Turn
 from microcoder.types import Outcome
 
 _GRACE = 1.1
@@ -26,10 +26,10 @@ _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 class TimedRuns:
     """Runs of one worker's tests, timed so that only the program decides."""
 
-    def __init__(self, sandboxes: Sandboxes, gate: Gate, pace: Pace) -> None:
+    def __init__(self, sandboxes: Sandboxes, turn: Turn, pace: Pace) -> None:
         """Note where tests run, when they may, and how fast this machine is."""
         self._sandboxes = sandboxes
-        self._gate = gate
+        self._turn = turn
         self._pace = pace
         self._has_rerun = False
         self.reruns = 0
@@ -40,6 +40,7 @@ class TimedRuns:
     def begin_program(self) -> None:
         """Let one test of the next program be run again where neighbours slow it."""
         self._has_rerun = False
+        self._turn.begin_program()
 
     def run(self, kind: Kind, task: Task, prepared: PreparedProblem) -> Run:
         """Return what a test left behind, by a quiet machine's time.
@@ -51,13 +52,13 @@ class TimedRuns:
         run, slowdown = self._run_with_room(kind, task, prepared.limits)
         if prepared.is_close(run):
             self.reruns += 1
-            with self._gate.alone():
+            with self._turn.alone():
                 again = self._run(kind, task, prepared.limits, slowdown)
                 again = again.slowed_by(self._measure_slowdown(again))
             return min(run, again, key=lambda run: run.cpu_seconds)
         if was_killed(run, prepared.find_failure(run)):
             self.retries += 1
-            with self._gate.shared():
+            with self._turn.shared():
                 return self._run(kind, task, prepared.limits, slowdown)
         return run
 
@@ -96,7 +97,7 @@ class TimedRuns:
         Where it runs out of CPU time and neighbours turn out to cost more than they did of late, it is run once more,
         which happens to one test of a program at most: an endless one must not cost many limits.
         """
-        with self._gate.shared():
+        with self._turn.shared():
             slowdown = self._pace.slowdown
             run = self._run(kind, task, limits, slowdown)
             if run.result.expired == CPU_EXPIRED and not self._has_rerun:
@@ -108,7 +109,11 @@ class TimedRuns:
             return run, slowdown
 
     def _run(self, kind: Kind, task: Task, limits: Limits, slowdown: float) -> Run:
-        generous = replace(limits, cpu_seconds=_GRACE * slowdown * limits.cpu_seconds)
+        generous = replace(
+            limits,
+            cpu_seconds=_GRACE * slowdown * limits.cpu_seconds,
+            wall_seconds=slowdown * limits.wall_seconds,
+        )
         return self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, generous))
 
 

@@ -21,7 +21,7 @@ from microcoder.evaluator.interpreter import CURRENT_VERSION, Interpreter, find_
 from microcoder.types import Problem, Program, Record
 
 _FOLDER = Path(__file__).parent
-_FLAGS = "{flags}"
+_FLAGS, _HEADERS = "{flags}", "{headers}"
 
 
 class LanguageVersion(Record):
@@ -31,6 +31,16 @@ class LanguageVersion(Record):
     """Names of the language that mean this version."""
     flags: tuple[str, ...] = ()
     """What the compiler is told."""
+
+
+class PrecompiledHeaders(Record):
+    """Headers that a compiler takes in precompiled form, where a program includes one of them before all else."""
+
+    compiler: str
+    """The one of the compilers that does."""
+    headers: tuple[str, ...]
+    build: tuple[str, ...]
+    """The command that precompiles a source that includes one header; it must leave a file named `main`."""
 
 
 class Language(Record):
@@ -44,7 +54,9 @@ class Language(Record):
     """Commands to look for; the first one found is used."""
     build: tuple[str, ...] = ()
     """The command, run in an empty folder that holds the source; it must leave a static binary named `main`.
-    `{compiler}` and `{flags}`, those of the version, are filled in."""
+    `{compiler}`, `{flags}`, those of the version, and `{headers}`, where to look for headers first, are filled in."""
+    precompiled: PrecompiledHeaders | None = None
+    """What is kept precompiled; see `headers`."""
     readable: tuple[str, ...] = ()
     """What a build may read besides the system's libraries."""
     build_seconds: float = Field(default=30.0, gt=0)
@@ -94,11 +106,24 @@ class Language(Record):
             return ""
         return f"no compiler for {self.name}: none of {', '.join(self.compilers)} found; install one ({self.install})"
 
-    def build_command(self, compiler: str) -> tuple[str, ...]:
-        """Return the command that builds a program."""
+    def build_command(self, compiler: str, headers: str = "") -> tuple[str, ...]:
+        """Return the command that builds a program, with a folder of a precompiled header where there is one."""
+        return self._fill(self.build, compiler, headers)
+
+    def precompile_command(self, compiler: str) -> tuple[str, ...]:
+        """Return the command that precompiles a header; empty where this compiler takes none."""
+        if self.precompiled is None or Path(compiler).name != self.precompiled.compiler:
+            return ()
+        return self._fill(self.precompiled.build, compiler)
+
+    def _fill(self, pieces: tuple[str, ...], compiler: str, headers: str = "") -> tuple[str, ...]:
         flags = self.versions[self.version].flags if self.version else ()
-        parts = (part for piece in self.build for part in (flags if piece == _FLAGS else (piece,)))
-        return tuple(part.format(compiler=compiler) for part in parts)
+        filled = {_FLAGS: flags, _HEADERS: ("-I", headers) if headers else ()}
+        return tuple(
+            part
+            for piece in pieces
+            for part in (filled[piece] if piece in filled else (piece.format(compiler=compiler),))
+        )
 
 
 def _load() -> dict[str, Language]:

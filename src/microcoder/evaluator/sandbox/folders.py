@@ -41,8 +41,10 @@ def empty_folder(folder: str, mode: int) -> None:
     Raises:
         OSError: something could not be removed; the sandbox must not be used again.
     """
-    if stat.S_IMODE(os.stat(folder, follow_symlinks=False).st_mode) != mode:
+    if os.lstat(folder).st_mode != stat.S_IFDIR | mode:
         os.chmod(folder, mode)
+    elif not os.listdir(folder):
+        return
     for parent, name, is_folder in _everything_below(folder, opens_closed=True):
         if is_folder:
             os.rmdir(name, dir_fd=parent)

@@ -31,27 +31,34 @@ class LimitSetter:
     its children inherit and that the filter of system calls keeps them from raising.
     """
 
-    def __init__(self, base_bytes: int, *, owns_uid: bool, is_raising_filtered: bool) -> None:
+    def __init__(self, *, owns_uid: bool) -> None:
         """Note what every test shares.
 
         Args:
-            base_bytes: address space that the zygote already takes.
             owns_uid: nothing outside this sandbox runs under our user id, so its processes may be counted.
+        """
+        self._base_bytes = 0
+        self._owns_uid = owns_uid
+        self._is_raising_filtered = True
+        self._ceilings = {name: _hard_limit(name) for name in _RLIMITS}
+        self._in_force: Request | None = None
+        self._cpu = resource.getrlimit(_CPU)
+
+    def settle(self, base_bytes: int, *, is_raising_filtered: bool) -> None:
+        """Note what is known when everything else is ready; until then `apply` changes nothing.
+
+        Args:
+            base_bytes: address space that the zygote already takes.
             is_raising_filtered: tests cannot call setrlimit; where they can, each must give up its hard limits.
         """
         self._base_bytes = base_bytes
-        self._owns_uid = owns_uid
         self._is_raising_filtered = is_raising_filtered
-        self._ceilings = {name: _hard_limit(name) for name in _RLIMITS}
-        self._in_force: tuple[float, ...] | None = None
-        self._cpu = (0, 0)
 
     def lend(self, request: Request) -> None:
         """Take a test's limits on, for the children to inherit; CPU time is counted for each process apart."""
-        asked = (*request[:4], bool(request.command))
-        if asked == self._in_force:
+        if request is self._in_force:
             return
-        self._in_force = asked
+        self._in_force = request
         backstop = int(request.cpu_seconds) + 2
         self._cpu = (min(backstop, self._ceilings["CPU"]), min(backstop + 1, self._ceilings["CPU"]))
         for name, value in self._values(request).items():

@@ -2,8 +2,10 @@
 
 The supervisor sends CONFIG once, then one TEST per test with its descriptors; the zygote answers READY or
 FAILED, then one RESULT per TEST. Results have a fixed size and come from the kernel's accounting of the child.
-Where a test's wall time is spent, the zygote first asks whether to go on: STILL, with the child's pidfd beside it,
-which the supervisor answers by GO_ON.
+While a test runs, the zygote asks, with the child's pidfd beside it, and the supervisor answers each by GO_ON:
+STILL, whether to go on, where its wall time is spent; IDLE, whether it really is idle, where it used next to no CPU
+time for a while; AWAKE, when it may go on after that; SLICE, the same after each slice of CPU time. In the latter two
+the child is stopped until the answer comes.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from typing import Any, NamedTuple
 from microcoder.evaluator.sandbox.dialects import PLAIN
 
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
-STILL, GO_ON = b"S", b"G"
+STILL, IDLE, AWAKE, SLICE, GO_ON = b"S", b"I", b"A", b"L", b"G"
 MAX_MESSAGE = 1 << 16
 
 FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED = 0, 1, 2, 3
+
+SLICE_SECONDS = 0.2
+"""CPU time after which a test asks whether others are to go first."""
 
 COMPILED, REJECTED = b"C", b"E"
 """First byte of a program's cache memfd, written before any of its own code runs: bytecode or a message follows."""
@@ -104,10 +109,14 @@ class Result(NamedTuple):
 
 
 def pack_seconds(kind: bytes, seconds: float) -> bytes:
-    """Return a message of STILL, with a test's wall time so far, or GO_ON, with how much longer it may take."""
+    """Return a message with a number of seconds.
+
+    STILL, with a test's wall time so far; IDLE, AWAKE or SLICE, with its CPU time; or GO_ON: to STILL, how much longer
+    it may take; to IDLE, above 0 where it is idle; to SLICE, the CPU time that it may take in all, 0 for what was said.
+    """
     return kind + _SECONDS.pack(seconds)
 
 
 def unpack_seconds(message: bytes) -> float:
-    """Read either back."""
+    """Read such a message's seconds."""
     return _SECONDS.unpack(message[1:])[0]

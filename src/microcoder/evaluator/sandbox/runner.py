@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from microcoder.evaluator.sandbox import dialects
 from microcoder.evaluator.sandbox.frames import CallStack
@@ -28,27 +28,27 @@ _NEEDS_TEARDOWN = re.compile(rb"__del__|open|Wrapper|Buffered|FileIO|IOBase|deta
 _BUFFERED = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 
 
-class Loaded(NamedTuple):
-    """A program that is ready to run."""
-
-    code: CodeType
-    needs_teardown: bool
-    """Its source names something that acts when it is thrown away: a buffered file, `__del__`, a generator's
-    `finally`. Throwing everything away costs what the program's data costs, so other programs are spared it."""
+Loaded = tuple[CodeType, bool, bool]
+"""A program that is ready to run, as it is kept: its code; whether its source names something that acts when it is
+thrown away (a buffered file, `__del__`, a generator's `finally`: throwing everything away costs what the program's data
+costs, so other programs are spared it); whether it names its own file."""
 
 
 def load_code(source: int, cache: int) -> Loaded:
-    """Return the program: compiled by the first test, its bytecode loaded by the later ones.
+    """Return the program: compiled by the first test, its bytecode and what its source names loaded by the later ones.
 
     A source that does not compile leaves its message in the cache and ends the process; nothing of the program
     has run by then, so the cache cannot be forged.
     """
-    text = os.pread(source, os.fstat(source).st_size, 0)
-    if _NAMES_ITSELF.search(text):
-        _write_source(text)
-    needs_teardown = bool(_NEEDS_TEARDOWN.search(text))
     if os.pread(cache, 1, 0) == COMPILED:
-        return Loaded(marshal.loads(os.pread(cache, os.fstat(cache).st_size, 1)), needs_teardown)
+        loaded = marshal.loads(os.pread(cache, os.lseek(cache, 0, os.SEEK_END), 1))
+        if loaded[2]:
+            _write_source(_read_all(source))
+        return loaded
+    text = _read_all(source)
+    names_itself, needs_teardown = bool(_NAMES_ITSELF.search(text)), bool(_NEEDS_TEARDOWN.search(text))
+    if names_itself:
+        _write_source(text)
     try:
         # As text: programs are text here, so a coding cookie names an encoding that is gone.
         code = compile(text.decode("utf-8-sig"), FILE_NAME, "exec", dont_inherit=True)
@@ -56,8 +56,12 @@ def load_code(source: int, cache: int) -> Loaded:
         _store(cache, REJECTED, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:2000])
         os._exit(1)
     with contextlib.suppress(OSError, ValueError):
-        _store(cache, COMPILED, marshal.dumps(code))
-    return Loaded(code, needs_teardown)
+        _store(cache, COMPILED, marshal.dumps((code, needs_teardown, names_itself)))
+    return code, needs_teardown, names_itself
+
+
+def _read_all(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
 
 
 def _write_source(text: bytes) -> None:
@@ -79,18 +83,21 @@ def restore_signals() -> None:
     _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
 
 
-def new_main_module(name: str, builtins: object) -> dict[str, Any]:
-    """Return the namespace of a fresh main module."""
+def new_main_module(name: str, builtins: object) -> ModuleType:
+    """Return a fresh module for a program."""
     module = ModuleType(name)
-    sys.modules[name] = module
+    module.__dict__.update(__annotations__={}, __builtins__=builtins, __file__=FILE_NAME, __cached__=None)
+    return module
+
+
+def renew_main() -> None:
+    """Put a fresh `__main__` in place, and nothing on its command line."""
+    sys.modules["__main__"] = new_main_module("__main__", sys.modules["builtins"])
     sys.argv = [FILE_NAME]
-    namespace = module.__dict__
-    namespace.update(__annotations__={}, __builtins__=builtins, __file__=FILE_NAME, __cached__=None)
-    return namespace
 
 
 def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str], names: dict[str, Any] | None) -> int:
-    """Run a program as `__main__` and return the exit code the interpreter would end with.
+    """Run a program as the `__main__` that is there, fresh; return the exit code the interpreter would end with.
 
     Args:
         program: what to run.
@@ -98,13 +105,15 @@ def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str], nam
         arguments: what it finds in sys.argv after its name.
         names: those of its dialect, where it has one.
     """
-    namespace = new_main_module("__main__", sys.modules["builtins"])
-    sys.argv += arguments
+    code, needs_teardown, _ = program
+    namespace = sys.modules["__main__"].__dict__
+    if arguments:
+        sys.argv += arguments
     if names is not None:
         dialects.enter(namespace, names)
-    status = guarded(stack.execute, program.code, namespace)
+    status = guarded(stack.execute, code, namespace)
     del namespace
-    return finish(status, needs_teardown=program.needs_teardown)
+    return finish(status, needs_teardown)
 
 
 def guarded(function: Callable[..., object], *arguments: object) -> int:
@@ -147,16 +156,24 @@ def _exit_code(code: object) -> int:
     return 1
 
 
-def finish(status: int, *, needs_teardown: bool) -> int:
+def finish(status: int, needs_teardown: bool) -> int:
     """Do what the interpreter does last: join threads, run exit functions, flush, throw away."""
-    with contextlib.suppress(BaseException):
+    # Not by `suppress`: its calls, and what they touch, would cost every test ten page faults.
+    try:
         if len(threading._active) > 1 or threading._threading_atexits:  # pyrefly: ignore[missing-attribute]
             threading._shutdown()  # pyrefly: ignore[missing-attribute]
-    with contextlib.suppress(BaseException):
+    except BaseException:
+        pass
+    try:  # noqa: SIM105
         atexit._run_exitfuncs()
-    for name in ("stdout", "__stdout__", "stderr"):
+    except BaseException:
+        pass
+    flushed: object = None
+    for stream in _standard_streams():
         try:
-            _flush(getattr(sys, name, None))
+            if stream is not flushed:
+                flushed = stream
+                _flush(stream)
         except BaseException as error:
             status = status or _FLUSH_FAILED
             with contextlib.suppress(BaseException):
@@ -167,10 +184,19 @@ def finish(status: int, *, needs_teardown: bool) -> int:
     return status
 
 
+def _standard_streams() -> tuple[object, ...]:
+    try:
+        return sys.stdout, sys.__stdout__, sys.stderr
+    except AttributeError:
+        return tuple(getattr(sys, name, None) for name in ("stdout", "__stdout__", "stderr"))
+
+
 def _flush(stream: object) -> None:
-    with contextlib.suppress(Exception):
+    try:
         if stream is None or stream.closed:  # pyrefly: ignore[missing-attribute]
             return
+    except Exception:
+        pass
     stream.flush()  # pyrefly: ignore[missing-attribute]
 
 

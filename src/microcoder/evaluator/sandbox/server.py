@@ -38,11 +38,16 @@ from microcoder.evaluator.sandbox.protocol import (
     Request,
 )
 from microcoder.evaluator.sandbox.quota import Quota
-from microcoder.evaluator.sandbox.syscalls import PR_SET_PDEATHSIG, SeccompFilter, prctl
+from microcoder.evaluator.sandbox.syscalls import PR_SET_PDEATHSIG, SeccompFilter, kill_everything, prctl
+from microcoder.evaluator.sandbox.warmup import Rehearsal
 from microcoder.evaluator.sandbox.watch import wait_with_limits
 
 _MAX_PASSED_FDS = 16
+_ANCILLARY_BYTES = socket.CMSG_SPACE(_MAX_PASSED_FDS * 4)
 _HIGHEST_FD = 4096
+_REHEARSED_FD = 128
+"""Takes the place of `WIRE_FD` in the fork server itself."""
+_NO_LIMITS = Request(0, 0, 0, 0)
 
 
 class Test(NamedTuple):
@@ -77,18 +82,20 @@ class ForkServer:
             self._library = batch.Library()
             self._dialect_names = dialects.build_names()
             self._stack = CallStack()
-            base_bytes, self._base_kib = setup.finish(self._setup, config, self._stack)
-            self._limits = LimitSetter(
-                base_bytes,
-                owns_uid=self._setup.owns_uid,
-                is_raising_filtered=self._setup.has(layers.SECCOMP) and not config["builds"],
-            )
             self._builds = bool(config["builds"])
             self._scratch_bytes = config["scratch_mib"] << 20
             self._redirects = self._setup.scratch != redirection.USUAL
+            self._has_limits = self._setup.has(layers.RESOURCE_LIMITS)
+            self._limits = LimitSetter(owns_uid=self._setup.owns_uid)
+            self._has_filter, self._first_own = True, _REHEARSED_FD
+            self._renew_modules()
+            base_bytes, self._base_kib = setup.finish(self._setup, config, self._rehearse)
+            self._has_filter, self._first_own = self._setup.has(layers.SECCOMP), WIRE_FD
+            self._limits.settle(base_bytes, is_raising_filtered=self._has_filter and not self._builds)
         except Exception as error:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
+        self._latest_message, self._latest_request = b"", _NO_LIMITS
         self._report = {"missing": self._setup.report()}
         self._control.send(READY + json.dumps(self._report).encode())
 
@@ -98,35 +105,39 @@ class ForkServer:
             message, descriptors = self._receive()
             if not message:
                 os._exit(0)
-            request = Request.unpack(message)
+            if message != self._latest_message:
+                self._latest_message, self._latest_request = message, Request.unpack(message)
+            request = self._latest_request
             source, cache, *standard = descriptors[:5]
             extra = descriptors[5:]
             shared = (extra.pop(0), extra.pop(0)) if request.is_batch else None
             has_wire = (request.fn_name and not shared) or (self._builds and request.command)
             wire = extra.pop(0) if has_wire else -1
-            problem = self._lay_out(request.files, extra)
-            if problem:
-                self._control.send(FAILED + problem.encode()[:2000])
-                os._exit(1)
-            if self._setup.has(layers.RESOURCE_LIMITS):
+            if request.files:
+                self._lay_out(request.files, extra)
+            if self._has_limits:
                 self._limits.lend(request)
-            named = self._name_streams(request)
+            named = self._name_streams() if request.has_named_streams else []
             quota = None
             if self._setup.asks:
                 quota = Quota(self._setup.scratch, self._scratch_bytes, has_files=bool(request.files))
+            streams = [standard[0], *named] if named else standard
+            test = Test(request, source, cache, streams, wire, shared, quota)
             pid = os.fork()
             if pid == 0:
-                streams = [standard[0], *(named or standard[1:])]
-                return Test(request, source, cache, streams, wire, shared, quota)
+                return test
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
-            result = wait_with_limits(pid, request, self._control, inherited_kib, quota)
+            # A compiler has children, which a signal to it would not stop.
+            is_shared = not (self._builds and request.command)
+            result = wait_with_limits(pid, request, self._control, inherited_kib, quota, is_shared=is_shared)
             has_left_processes = self._clear_processes()
             if self._builds and request.command:
                 self._limits.lift()
                 _copy(BUILT_FILE, wire)
-            for file, target in zip(named, standard[1:], strict=False):
-                _pour(file, target)
+            if named:
+                _pour(named[0], standard[1])
+                _pour(named[1], standard[2])
             for number in (*descriptors, *named):
                 os.close(number)
             self._control.send(result.pack())
@@ -135,10 +146,14 @@ class ForkServer:
                 os.killpg(0, signal.SIGKILL)
             folders.empty_folder(self._setup.scratch, self._setup.scratch_mode)
 
-    def _lay_out(self, names: Sequence[str], descriptors: Sequence[int]) -> str:
-        """Put files into the scratch folder; return what went wrong."""
-        if not names:
-            return ""
+    def _lay_out(self, names: Sequence[str], descriptors: Sequence[int]) -> None:
+        """Put files into the scratch folder, or end and say what went wrong."""
+        problem = self._find_problem_with_files(names, descriptors)
+        if problem:
+            self._control.send(FAILED + problem.encode()[:2000])
+            os._exit(1)
+
+    def _find_problem_with_files(self, names: Sequence[str], descriptors: Sequence[int]) -> str:
         self._limits.lift()
         if sum(os.fstat(content).st_size for content in descriptors) > self._scratch_bytes:
             return f"files for a test take more than {self._scratch_bytes >> 20} MiB"
@@ -156,60 +171,91 @@ class ForkServer:
             return f"a file for a test could not be written: {error}"
         return ""
 
-    def _name_streams(self, request: Request) -> list[int]:
+    def _name_streams(self) -> list[int]:
         """Return files for stdout and stderr that have names; elsewhere than in a private root they have some."""
-        if not (request.has_named_streams and self._setup.has(layers.MOUNT_NAMESPACE)):
+        if not self._setup.has(layers.MOUNT_NAMESPACE):
             return []
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         return [os.open(f"{self._setup.scratch}/{name}", flags, 0o666) for name in (STDOUT_FILE, STDERR_FILE)]
 
     def run(self, test: Test) -> NoReturn:
-        """Be one test: take its limits and descriptors, drop the rest, run the program, end."""
+        """Be one test, to the end of this process."""
         status = 1
         try:
-            if self._setup.has(layers.RESOURCE_LIMITS):
-                self._limits.apply(test.request)
-            for target, number in enumerate(test.standard):
-                os.dup2(number, target)
-            if test.request.command:
-                self._become_binary(test)
-            if any(name.endswith(".py") for name in test.request.files):
-                # As beside any script: what came with a program can be imported by it.
-                sys.path.insert(0, self._setup.scratch)
-            if self._redirects and redirection.is_needed(test.source):
-                redirection.lead_to(self._setup.scratch)
-            if test.request.int_digits is not None:
-                sys.set_int_max_str_digits(test.request.int_digits)
-            code = runner.load_code(test.source, test.cache)
-            is_function = bool(test.request.fn_name)
-            names = None if test.request.dialect == dialects.PLAIN else self._dialect_names
-            own = test.batch or ((test.wire,) if is_function else ())
-            # Moved out of each other's way first: one may have the number that another is to have.
-            for number, moved in enumerate([os.dup(descriptor) for descriptor in own], WIRE_FD):
-                os.dup2(moved, number)
-            self._close_in(test, WIRE_FD + len(own))
-            runner.restore_signals()
-            if test.batch:
-                self._run_batch(code, test.request, names)
-                status = 0
-            elif is_function:
-                status, returned = functions.run_function(
-                    code, test.request.fn_name, test.request.call, self._prelude, names
-                )
-                functions.send_result(returned)
-            else:
-                status = runner.run_program(code, self._stack, test.request.arguments, names)
+            status = self._be(test)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
 
+    def _be(self, test: Test) -> int:
+        """Take a test's limits and descriptors, drop the rest, run the program; return its exit code.
+
+        Every object that this touches costs a page fault or two, so it makes and looks up as little as it can.
+        """
+        request, source, cache, (stdin, stdout, stderr), wire, shared, quota = test
+        if self._has_limits:
+            self._limits.apply(request)
+        os.dup2(stdin, 0)
+        os.dup2(stdout, 1)
+        os.dup2(stderr, 2)
+        (_, _, _, _, fn_name, command, arguments, files, dialect, _, call, int_digits, _) = request
+        if command:
+            self._become_binary(test)
+        if files and any(name.endswith(".py") for name in files):
+            # As beside any script: what came with a program can be imported by it.
+            sys.path.insert(0, self._setup.scratch)
+        if self._redirects and redirection.is_needed(source):
+            redirection.lead_to(self._setup.scratch)
+        if int_digits is not None:
+            sys.set_int_max_str_digits(int_digits)
+        code = runner.load_code(source, cache)
+        names = None if dialect == dialects.PLAIN else self._dialect_names
+        first_own = self._first_own
+        if shared:
+            # Moved out of each other's way first: one may have the number that another is to have.
+            for number, moved in enumerate([os.dup(descriptor) for descriptor in shared], first_own):
+                os.dup2(moved, number)
+            self._close_in(request, quota, first_own + len(shared))
+        elif fn_name:
+            os.dup2(wire, first_own)
+            self._close_in(request, quota, first_own + 1)
+        else:
+            self._close_in(request, quota, first_own)
+        runner.restore_signals()
+        if shared:
+            self._run_batch(code, request, names)
+            return 0
+        if fn_name:
+            status, returned = functions.run_function(code, fn_name, call, self._solution, names)
+            functions.send_result(returned, first_own)
+            return status
+        return runner.run_program(code, self._stack, arguments, names)
+
+    def _rehearse(self, rehearsal: Rehearsal) -> None:
+        """Go the way of a test in the fork server, with descriptors that are not in anybody's way."""
+        request = _NO_LIMITS._replace(fn_name=rehearsal.fn_name)
+        self._be(Test(request, rehearsal.source, rehearsal.cache, [0, 1, 2], rehearsal.wire, None, None))
+        if rehearsal.fn_name:
+            os.close(_REHEARSED_FD)
+        self._renew_modules()
+
+    def _renew_modules(self) -> None:
+        """Have a fresh module ready for each kind of program; made here, it costs the test's process nothing."""
+        runner.renew_main()
+        sys.modules.pop(functions.MODULE_NAME, None)
+        self._solution = runner.new_main_module(functions.MODULE_NAME, self._prelude)
+
     def _run_batch(self, program: runner.Loaded, request: Request, names: dict[str, Any] | None) -> None:
         """Run all tests of a batch, as far as they end well."""
         tests = batch.Batch(batch.Files(WIRE_FD, WIRE_FD + 1), self._library)
-        if request.fn_name:
-            tests.run(lambda: functions.run_function(program, request.fn_name, request.call, self._prelude, names))
-        else:
-            tests.run(lambda: (runner.run_program(program, self._stack, (), names), tests.read_stdout()))
+
+        def run_one() -> tuple[int, bytes]:
+            self._renew_modules()
+            if request.fn_name:
+                return functions.run_function(program, request.fn_name, request.call, self._solution, names)
+            return runner.run_program(program, self._stack, (), names), tests.read_stdout()
+
+        tests.run(run_one)
 
     def _become_binary(self, test: Test) -> NoReturn:
         """Run the built program, or the compiler where this fork server builds."""
@@ -219,32 +265,32 @@ class ForkServer:
         if self._builds:
             os.closerange(WIRE_FD, _HIGHEST_FD)
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if self._setup.has(layers.SECCOMP):
+            if self._has_filter:
                 rules = seccomp.per_build(has_own_processes=self._setup.is_init, files=self._setup.file_rules)
                 SeccompFilter(rules).install()
             native.run_compiler(test.request.command)
         os.dup2(test.source, WIRE_FD, inheritable=False)
-        self._close_in(test, WIRE_FD + 1)
+        self._close_in(test.request, test.quota, WIRE_FD + 1)
         native.run_binary(WIRE_FD, test.request.command)
 
-    def _close_in(self, test: Test, first_descriptor: int) -> None:
+    def _close_in(self, request: Request, quota: Quota | None, first_descriptor: int) -> None:
         """Close every descriptor from there on, and install the filter of one test."""
-        if test.quota is None:
+        if quota is None:
             os.closerange(first_descriptor, _HIGHEST_FD)
         else:
-            os.closerange(first_descriptor, test.quota.test_end)
-            os.closerange(test.quota.test_end + 1, _HIGHEST_FD)
-        if not self._setup.has(layers.SECCOMP):
+            os.closerange(first_descriptor, quota.test_end)
+            os.closerange(quota.test_end + 1, _HIGHEST_FD)
+        if not self._has_filter:
             return
-        rules = self._setup.per_test_filter(is_binary=bool(test.request.command))
-        if test.quota is None:
+        rules = self._setup.per_test_filter(is_binary=bool(request.command))
+        if quota is None:
             rules.install()
         else:
-            test.quota.hand_over(rules)
+            quota.hand_over(rules)
 
     def _receive(self) -> tuple[bytes, list[int]]:
         try:
-            message, ancillary, _, _ = self._control.recvmsg(MAX_MESSAGE, socket.CMSG_SPACE(_MAX_PASSED_FDS * 4))
+            message, ancillary, _, _ = self._control.recvmsg(MAX_MESSAGE, _ANCILLARY_BYTES)
         except ConnectionResetError:
             return b"", []
         descriptors = array.array("i")
@@ -255,11 +301,11 @@ class ForkServer:
 
     def _clear_processes(self) -> bool:
         """Kill and reap whatever a test left running; return whether something is left all the same."""
-        if self._setup.is_init and os.getpid() == 1:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(-1, signal.SIGKILL)
-                while True:
-                    os.waitpid(-1, 0)
+        if self._setup.is_init:
+            if kill_everything():
+                with contextlib.suppress(ChildProcessError):
+                    while True:
+                        os.waitpid(-1, 0)
             return False
         if not self._builds:
             return False

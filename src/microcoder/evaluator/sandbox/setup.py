@@ -30,7 +30,6 @@ from microcoder.evaluator.sandbox import (
     seccomp,
     warmup,
 )
-from microcoder.evaluator.sandbox.frames import CallStack
 from microcoder.evaluator.sandbox.syscalls import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_DUMPABLE,
@@ -72,7 +71,7 @@ class Setup:
 
     def per_test_filter(self, *, is_binary: bool) -> SeccompFilter:
         """Return the filter of one test, to be installed by its own process."""
-        if self.is_init and not is_binary and self._shared_filter is not None:
+        if not is_binary and self._shared_filter is not None:
             return self._shared_filter
         return SeccompFilter(
             seccomp.per_test(
@@ -82,6 +81,12 @@ class Setup:
                 files=self.file_rules,
             )
         )
+
+    def rehearse(self, action: Callable[[], object]) -> None:
+        """Do something with a filter in place of each test's that filters nothing."""
+        self._shared_filter = SeccompFilter.harmless()
+        action()
+        self._shared_filter = None
 
     def prepare_filter(self) -> None:
         """Make the filter once that is the same for all tests."""
@@ -244,11 +249,18 @@ def _give_up_rights(setup: Setup) -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def finish(setup: Setup, config: dict[str, Any], stack: CallStack) -> tuple[int, int]:
-    """Warm up, install the filter, settle the heap; return the address space and resident memory taken."""
+def finish(setup: Setup, config: dict[str, Any], run_test: Callable[[warmup.Rehearsal], object]) -> tuple[int, int]:
+    """Warm up, install the filter, settle the heap; return the address space and resident memory taken.
+
+    Args:
+        setup: what is in force so far.
+        config: what the supervisor asks for.
+        run_test: does in this process what a test's own process does.
+    """
+    if layers.SECCOMP in setup.wanted and not config["builds"]:
+        setup.rehearse(lambda: warmup.rehearse(run_test))
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    warmup.run_everything_once(stack)
     if layers.SECCOMP in setup.wanted:
         rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.asks)
         setup.attempt(layers.SECCOMP, SeccompFilter(rules).install)

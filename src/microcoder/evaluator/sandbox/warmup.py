@@ -1,14 +1,18 @@
-"""One run of everything a test does, before the first fork, so that caches and call sites are settled by then."""
+"""Going the way of a test in the fork server itself, so that a test's own process finds everything settled.
+
+What a process touches first after a fork is copied page by page, and that is most of what a small test costs. Code that
+has run often touches less: its call sites are specialised, and the names behind them need not be looked up any more.
+"""
 
 from __future__ import annotations
 
+import atexit
 import io
-import marshal
 import os
+import signal
 import sys
-
-from microcoder.evaluator.sandbox.frames import CallStack
-from microcoder.evaluator.sandbox.runner import FILE_NAME, guarded
+from collections.abc import Callable
+from typing import NamedTuple
 
 _PROGRAM = """
 import sys
@@ -24,21 +28,52 @@ try:
 except KeyError as error:
     print(repr(error))
 """
-_ROUNDS = 10
+_FUNCTION = """
+class Solution:
+    def f(self, a: int, b: List[str]) -> List[int]:
+        return [a, *map(len, b)]
+"""
+_ROUNDS = 20
 
 
-def run_everything_once(stack: CallStack) -> None:
-    """Compile and run a small program on descriptors 0 and 1, then leave them empty and untouched."""
-    standard = sys.stdin, sys.stdout
-    code = compile(_PROGRAM, FILE_NAME, "exec", dont_inherit=True)
-    os.pwrite(0, b"1 2\nx\n", 0)
-    for _ in range(_ROUNDS):
-        os.lseek(0, 0, os.SEEK_SET)
-        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8")
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), encoding="utf-8")
-        namespace = {"__name__": "__main__", "__builtins__": sys.modules["builtins"]}
-        guarded(stack.execute, marshal.loads(marshal.dumps(code)), namespace)
-        sys.stdout.flush()
-    sys.stdin, sys.stdout = standard
-    os.ftruncate(0, 0)
-    os.ftruncate(1, 0)
+class Rehearsal(NamedTuple):
+    """A test that runs in the fork server itself, on its descriptors 0 to 2."""
+
+    source: int
+    cache: int
+    wire: int
+    fn_name: str
+
+
+def rehearse(run_test: Callable[[Rehearsal], object]) -> None:
+    """Run a small program and a small function again and again, then leave everything as it was."""
+    kept = sys.stdin, sys.stdout, sys.getrecursionlimit()
+    on_large_file = signal.getsignal(signal.SIGXFSZ)
+    # What packages do at the end of a process is not to be done yet; this takes its place at the same cost.
+    end_of_process, atexit._run_exitfuncs = atexit._run_exitfuncs, atexit._ncallbacks  # pyrefly: ignore
+    for text, fn_name, stdin in ((_PROGRAM, "", b"1 2\nx\n"), (_FUNCTION, "f", b'1\n["ab", "c"]')):
+        source, cache, wire = (os.memfd_create(name, os.MFD_CLOEXEC) for name in ("source", "cache", "wire"))
+        os.write(source, text.encode())
+        for _ in range(_ROUNDS):
+            _renew_streams(stdin)
+            run_test(Rehearsal(source, cache, wire, fn_name))
+        for descriptor in (source, cache, wire):
+            os.close(descriptor)
+    atexit._run_exitfuncs = end_of_process  # pyrefly: ignore
+    sys.stdin, sys.stdout, limit = kept
+    sys.setrecursionlimit(limit)
+    signal.signal(signal.SIGXFSZ, on_large_file)
+    _clear_streams()
+
+
+def _renew_streams(stdin: bytes) -> None:
+    _clear_streams()
+    os.pwrite(0, stdin, 0)
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8")
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), encoding="utf-8")
+
+
+def _clear_streams() -> None:
+    for descriptor in (0, 1):
+        os.ftruncate(descriptor, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)

@@ -1,0 +1,92 @@
+"""What the fork server asks while a test runs, and what it is told."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from microcoder.evaluator import idleness
+from microcoder.evaluator.sandbox.protocol import (
+    AWAKE,
+    CPU_EXPIRED,
+    IDLE,
+    SLICE,
+    STILL,
+    WALL_EXPIRED,
+    Request,
+    Result,
+    unpack_seconds,
+)
+from microcoder.evaluator.turns import Turn
+
+QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
+
+FindLowerLimit = Callable[[], float | None]
+"""Returns a limit on CPU seconds; None where the given one holds."""
+
+
+class Attendance:
+    """One test, from its start to its end."""
+
+    def __init__(self, request: Request, turn: Turn, waits: idleness.Counts, find_lower_limit: FindLowerLimit) -> None:
+        """Begin it.
+
+        Args:
+            request: what was asked for.
+            turn: the worker's place, given back while the test idles.
+            waits: where to note what became of a test that reached its wall limit.
+            find_lower_limit: asked after each slice for a limit that holds by now.
+        """
+        self._request = request
+        self._turn = turn
+        self._waits = waits
+        self._find_lower_limit = find_lower_limit
+        self._started = time.monotonic()
+        self._stood_seconds = 0.0
+        self._cpu_seconds = 0.0
+        self._lowered: float | None = None
+
+    def reply(self, question: bytes, descriptor: int) -> float:
+        """Return what to say to a question about the process of a pidfd, which is closed.
+
+        Raises:
+            EvaluatorFault: the machine is stuck.
+        """
+        asked = time.monotonic()
+        pid = idleness.pid_of(descriptor)
+        os.close(descriptor)
+        kind, seconds = question[:1], unpack_seconds(question)
+        if kind == STILL:
+            return self._extend(pid, seconds, asked - self._started - self._stood_seconds)
+        if kind == IDLE:
+            is_idle = idleness.is_idle(pid)
+            if is_idle:
+                self._turn.rest()
+            return float(is_idle)
+        self._turn.go_on()
+        if kind == SLICE:
+            self._turn.give_way(idleness.memory_mib_of(pid))
+            self._lowered = self._find_lower_limit()
+        self._stood_seconds += time.monotonic() - asked
+        return self._lowered or 0.0
+
+    def conclude(self, result: Result) -> tuple[Result, float | None]:
+        """Return how the test ended, and the lower CPU limit that ended it."""
+        self._turn.note_seconds(result.cpu_us / 1e6)
+        if result.expired == WALL_EXPIRED and self._cpu_seconds > self._request.cpu_seconds:
+            # A compiler's own children count: the watch sees the CPU time of one process.
+            return result._replace(expired=CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6)), None
+        is_lowered = self._lowered is not None and self._lowered < self._request.cpu_seconds
+        return result, self._lowered if is_lowered and result.expired == CPU_EXPIRED else None
+
+    def _extend(self, pid: int, counted: float, real: float) -> float:
+        """Return how much longer a test may take whose wall time is spent."""
+        more, self._cpu_seconds = idleness.extend(
+            pid,
+            limit_seconds=self._request.wall_seconds,
+            counted_seconds=counted,
+            real_seconds=real,
+            counts=self._waits,
+        )
+        return 0.0 if self._cpu_seconds > self._request.cpu_seconds else more
