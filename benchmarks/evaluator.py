@@ -38,7 +38,15 @@ from pathlib import Path
 from typing import Any
 
 from evaluator_costs import measure_floor, measure_leaks, measure_starts, measure_tests
-from evaluator_judges import JUDGES, OURS, SIBLING_LIMIT, JudgeProcess, find_judges, takes_sibling_limits
+from evaluator_judges import (
+    JUDGES,
+    OURS,
+    SIBLING_FACTOR,
+    SIBLING_LIMIT,
+    JudgeProcess,
+    find_judges,
+    takes_sibling_limits,
+)
 from evaluator_step import build_step, count_kinds, has_data
 from evaluator_table import write_table
 from evaluator_workloads import SETS, Workload, build_workload
@@ -64,7 +72,7 @@ def choose_contestants(name: str, judges: Sequence[str], arguments: argparse.Nam
     ours: Row = {"workers": arguments.workers, "stop": arguments.stop}
     found = [Contestant(OURS, OURS, ours)]
     if name in _SIBLING_SETS and takes_sibling_limits():
-        found.append(Contestant(f"{OURS}, sibling limits", OURS, {**ours, SIBLING_LIMIT: True}))
+        found.append(Contestant(f"{OURS}, sibling limits", OURS, {**ours, SIBLING_LIMIT: SIBLING_FACTOR}))
     if name != "cpp":
         found += [Contestant(judge, judge, {"workers": arguments.workers}) for judge in judges if judge != OURS]
     return found
