@@ -36,12 +36,16 @@ HELD = ("numpy", "pandas", "asyncio", "statistics")
 SIBLING_LIMIT = "sibling_limit"
 SIBLING_FACTOR = 10.0
 """Times the CPU time of the slowest accepted answer to the same problem."""
+MOST_SAID_BYTES = 2000
 Verdicts = tuple[list[str], list[float]]
 """What became of each program, and after how many seconds it was known."""
 
 
 class Judging(ABC):
     """One judge: our own or a peer's."""
+
+    module: ClassVar[str]
+    """What it is imported from; the first part must be importable where the benchmark is to include it."""
 
     @abstractmethod
     def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
@@ -50,6 +54,8 @@ class Judging(ABC):
 
 class Ours(Judging):
     """A `Judge` that lives as long as its options stay the same."""
+
+    module = "microcoder.evaluator"
 
     def __init__(self) -> None:
         self._judge: Judge | None = None
@@ -83,10 +89,11 @@ class Ours(Judging):
 class LiveCodeBench(Judging):
     """Its checker as its runner calls it: a sample a program, one pool of processes."""
 
+    module = "lcb_runner.evaluation.compute_code_generation_metrics"
     NAMES: ClassVar = {-1: "time_limit", -2: "wrong_answer", -3: "time_limit", -4: "runtime_error", -5: "sandbox_fault"}
 
     def __init__(self) -> None:
-        self._metrics = importlib.import_module("lcb_runner.evaluation.compute_code_generation_metrics")
+        self._metrics = importlib.import_module(self.module)
         self._landed: dict[int, float] = {}
         self._metrics.as_completed = self._note_landing
 
@@ -125,6 +132,9 @@ class LiveCodeBench(Judging):
 class Pooled(Judging):
     """A peer's function for one program, in a pool of processes as its trainer has it."""
 
+    def __init__(self) -> None:
+        importlib.import_module(self.module)  # here, so that processes of the pool inherit it
+
     def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
         tests = [write_peer_tests(task.problem) for task in workload.tasks]
         sources = [task.source for task in workload.tasks]
@@ -155,9 +165,11 @@ class Pooled(Judging):
 class Verl(Pooled):
     """PRIME's checker in verl; its limit is one for the whole program."""
 
+    module = "verl.utils.reward_score.prime_code.utils"
+
     @staticmethod
     def check(source: str, tests: dict[str, Any], limit_seconds: int) -> bool:
-        checker = importlib.import_module("verl.utils.reward_score.prime_code.utils")
+        checker = sys.modules[Verl.module]
         results, _ = checker.check_correctness(tests, source, timeout=limit_seconds, debug=False)
         return all(each is True for each in results)
 
@@ -165,29 +177,27 @@ class Verl(Pooled):
 class Rllm(Pooled):
     """rllm's reward for tests as LiveCodeBench has them."""
 
+    module = "rllm.rewards.code_reward"
+
     @staticmethod
     def check(source: str, tests: dict[str, Any], limit_seconds: int) -> bool:
-        checker = importlib.import_module("rllm.rewards.code_reward")
+        checker = sys.modules[Rllm.module]
         name = tests.get("fn_name")
         kind = {"testtype": "functional", "metadata": {"func_name": name}} if name else {"testtype": "stdin"}
         pairs = zip(tests["inputs"], tests["outputs"], strict=True)
         samples = [{"input": given, "output": wanted, **kind} for given, wanted in pairs]
-        return bool(checker.lcb_check_correctness_v2(samples, source, timeout=limit_seconds))
+        found = checker.lcb_check_correctness_v2(samples, source, timeout=limit_seconds)
+        # Later versions return details as well.
+        return bool(found[0] if isinstance(found, tuple) else found)
 
 
 OURS = "microcoder"
-JUDGES: dict[str, tuple[type[Judging], str]] = {
-    OURS: (Ours, "microcoder"),
-    "livecodebench": (LiveCodeBench, "lcb_runner"),
-    "verl": (Verl, "verl"),
-    "rllm": (Rllm, "rllm"),
-}
-"""Name to the class, and the package that must be importable."""
+JUDGES: dict[str, type[Judging]] = {OURS: Ours, "livecodebench": LiveCodeBench, "verl": Verl, "rllm": Rllm}
 
 
 def find_judges() -> list[str]:
     """Return our own judge and the peers that are importable here."""
-    return [name for name, (_, package) in JUDGES.items() if importlib.util.find_spec(package)]
+    return [name for name, kind in JUDGES.items() if importlib.util.find_spec(kind.module.partition(".")[0])]
 
 
 def takes_sibling_limits() -> bool:
@@ -199,13 +209,14 @@ class JudgeProcess:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self._said = os.memfd_create("said")
         # A pipe for answers beside stdout: peers print what their programs do.
         read_end, write_end = os.pipe()
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__)), name, str(write_end)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE if name == OURS else subprocess.DEVNULL,
+            stderr=self._said,
             pass_fds=[write_end],
             text=True,
         )
@@ -217,20 +228,25 @@ class JudgeProcess:
 
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.wait()
         self._answers.close()
-        if self._process.stderr is not None:
-            self._process.stderr.close()
+        os.close(self._said)
 
     def run(self, path: Path, options: dict[str, Any]) -> dict[str, Any]:
         """Have the programs of a file judged; return outcomes, landings, wall and CPU seconds."""
         assert self._process.stdin is not None
-        print(json.dumps({"path": str(path), "options": options}), file=self._process.stdin, flush=True)
+        with contextlib.suppress(BrokenPipeError):  # it ended; why is said below
+            print(json.dumps({"path": str(path), "options": options}), file=self._process.stdin, flush=True)
         answer = self._answers.readline()
         if not answer:
-            said = self._process.stderr.read() if self._process.stderr is not None else "run it by hand to see why"
-            raise RuntimeError(f"the process of {self.name} ended with {self._process.wait()}: {said}")
+            status = self._process.wait()
+            size = os.fstat(self._said).st_size
+            said = os.pread(self._said, MOST_SAID_BYTES, max(0, size - MOST_SAID_BYTES)).decode(errors="replace")
+            raise SystemExit(
+                f"{self.name} does not run here (exit status {status}); put it right or use --no-peers:\n{said}"
+            )
         return json.loads(answer)
 
 
@@ -240,7 +256,7 @@ def serve(name: str, answers: int) -> None:
         # A trainer has them; where they are missing here, the table says so (`missing`).
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
-    judging = JUDGES[name][0]()
+    judging = JUDGES[name]()
     missing = [module for module in HELD if module not in sys.modules]
     warm = build_small("warm", {"right": 2}, num_tests=1)
     is_warm = False
