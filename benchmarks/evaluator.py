@@ -1,206 +1,209 @@
-"""How fast programs are judged: `python benchmarks/evaluator.py [--workers 2]`. One JSON object a line.
+"""How fast programs are judged, beside the peers that are importable: `python benchmarks/evaluator.py`.
 
-Two batches of 200 programs with 10 tests each, as the peers were measured: all right; and mixed (120 right, 50
-wrong, 20 crashing, 10 endless). Beside them the floor (bare fork, exit and wait of an interpreter that holds the
-same modules), the scaling over workers, and, where a peer is importable, the peer on the same work:
+    PYTHONPATH=path/to/LiveCodeBench python benchmarks/evaluator.py [--only tiny mixed] [--rounds 3] [--quick]
 
-    PYTHONPATH=path/to/LiveCodeBench python benchmarks/evaluator.py
+Every judge has a process of its own that holds numpy, pandas and what the judge imports, as a trainer does, and is
+warm before anything is timed (`evaluator_judges.py`). They take turns: each set goes to one judge after the other, as
+often as `--rounds` says. Wall and CPU seconds (of the judge, its sandboxes and its programs) stand side by side, and
+so do the verdicts. One JSON object a line on stdout; at the end, on stderr, a table of medians.
 
-A peer's own time limit is the problem's, so that endless programs cost the same. With `--runs 20000` as many programs
-are judged one after the other by one judge, and what it holds (memory, descriptors, processes, temporary files) is
-looked at on the way.
+    tiny          200 right programs x 10 tests
+    mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled; a second time with sibling limits where the
+                  judge has them. Its floor is endless programs x limit / processors
+    mixed_sorted  the same, the endless ones last; only where it is asked for
+    tests50, tests400   programs with so many tests
+    step          64 problems x 8 answers, 15 to 209 tests a problem, a quarter right (`evaluator_step.py`); left out
+                  where --data does not hold what it is made of
+    sleepers      six programs that sleep
+    cpp           new C++ programs; no peer judges them
+    costs         CPU of one test, of a start, and the floor below both: ours alone
+
+With `--runs 20000` as many programs are judged one after the other by one judge, and what it holds (memory,
+descriptors, processes, temporary files) is looked at on the way.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import contextlib
+import dataclasses
 import json
 import os
-import resource
-import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from microcoder.evaluator import Judge
-from microcoder.evaluator.interpreter import STANDARD_PRELOAD
-from microcoder.types import Problem, Program, TestCase
+from evaluator_costs import measure_floor, measure_leaks, measure_starts, measure_tests
+from evaluator_judges import (
+    JUDGES,
+    OURS,
+    SIBLING_FACTOR,
+    SIBLING_LIMIT,
+    JudgeProcess,
+    find_judges,
+    takes_sibling_limits,
+)
+from evaluator_step import build_step, count_kinds, has_data
+from evaluator_table import write_table
+from evaluator_workloads import SETS, Workload, build_workload
 
-RIGHT = "n = int(input())\nprint(sum(i * i for i in range(n)))  # {}\n"
-WRONG = "n = int(input())\nprint(sum(i * i for i in range(n)) + (n > 5))  # {}\n"
-CRASHING = "n = int(input())\nprint([1][n])  # {}\n"
-ENDLESS = "while True:\n    pass  # {}\n"
-BATCHES: dict[str, Sequence[tuple[str, int]]] = {
-    "right": [(RIGHT, 200)],
-    "mixed": [(RIGHT, 120), (WRONG, 50), (CRASHING, 20), (ENDLESS, 10)],
-}
-FLOOR = """
-import gc, importlib, os, sys, time
-for name in sys.argv[2].split(): importlib.import_module(name)
-os.register_at_fork = lambda **hooks: None
-gc.collect(); gc.freeze()
-start = time.perf_counter()
-for _ in range(int(sys.argv[1])):
-    pid = os.fork()
-    if pid == 0: os._exit(0)
-    os.wait4(pid, 0)
-print(time.perf_counter() - start)
-"""
-FORKS = 2000
+Row = dict[str, Any]
+STEP, COSTS = "step", "costs"
+USUAL = [*(name for name in SETS if name != "mixed_sorted"), STEP, COSTS]
+DATA = Path(__file__).parents[2] / "shared" / "data"
+_SIBLING_SETS = ("mixed", "mixed_sorted")
 
 
-def build_batch(name: str) -> list[str]:
-    """Return the sources; the number makes each program its own, since identical ones are judged once."""
-    return [source.format(number) for source, count in BATCHES[name] for number in range(count)]
+@dataclass(frozen=True)
+class Contestant:
+    """A judge and what it is told."""
+
+    label: str
+    judge: str
+    options: Row
 
 
-def build_problem(time_limit_seconds: float) -> Problem:
-    tests = [TestCase(input=f"{n}\n", output=f"{sum(i * i for i in range(n))}\n") for n in range(1, 101, 10)]
-    return Problem(id="squares", tests=tuple(tests), time_limit_seconds=time_limit_seconds)
-
-
-def measure_ours(name: str, problem: Problem, *, workers: int, stop: str) -> dict[str, object]:
-    """Judge one batch; starting the sandboxes is part of it."""
-    programs = [Program(source) for source in build_batch(name)]
-    own_before, start = time.process_time(), time.perf_counter()
-    with Judge(workers=workers, stop=stop) as judge:  # type: ignore[arg-type]
-        verdicts = judge.judge(programs, [problem] * len(programs))
-        isolation = judge.isolation.level
-    wall, own = time.perf_counter() - start, time.process_time() - own_before
-    tests = sum(len(verdict.tests) for verdict in verdicts)
-    cpu = sum(test.cpu_seconds for verdict in verdicts for test in verdict.tests)
-    return {
-        "judge": "microcoder",
-        "batch": name,
-        "workers": workers,
-        "stop": stop,
-        "isolation": isolation,
-        "wall_seconds": round(wall, 2),
-        "judge_cpu_seconds": round(own, 2),
-        "programs_cpu_seconds": round(cpu, 2),
-        "tests_run": tests,
-        "wall_ms_per_test_and_worker": round(1000 * wall * workers / tests, 3),
-        "verdicts": dict(Counter(str(verdict.outcome) for verdict in verdicts)),
-    }
-
-
-def measure_floor() -> dict[str, object]:
-    """Fork, exit and wait: what no judge with a process for every test can be faster than."""
-    cpu_before = cpu_seconds()
-    command = [sys.executable, "-I", "-S", "-c", FLOOR, str(FORKS), " ".join(STANDARD_PRELOAD)]
-    wall = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    cpu = cpu_seconds() - cpu_before
-    return {
-        "judge": "floor: fork, exit, wait",
-        "wall_ms_per_test": round(1000 * wall / FORKS, 3),
-        "cpu_ms_per_test": round(1000 * cpu / FORKS, 3),
-    }
-
-
-def measure_livecodebench(name: str, problem: Problem, *, workers: int) -> dict[str, object]:
-    """Run LiveCodeBench's checker on the same work, a problem a program, as its runner does."""
-    from lcb_runner.evaluation.compute_code_generation_metrics import (  # type: ignore[import-not-found]
-        evaluate_generations,
-    )
-
-    tests = {
-        "inputs": [test.input for test in problem.tests],
-        "outputs": [test.output for test in problem.tests],
-    }
-    sources = build_batch(name)
-    samples = [{"input_output": json.dumps(tests)} for _ in sources]
-    cpu_before, start = cpu_seconds(), time.perf_counter()
-    results, _ = evaluate_generations(
-        samples,
-        [[source] for source in sources],
-        num_process_evaluate=workers,
-        timeout=int(problem.time_limit_seconds),
-    )
-    wall, cpu = time.perf_counter() - start, cpu_seconds() - cpu_before
-    accepted = sum(all(result is True for result in results[index][0]) for index in range(len(sources)))
-    return {
-        "judge": "livecodebench",
-        "batch": name,
-        "workers": workers,
-        "wall_seconds": round(wall, 2),
-        "cpu_seconds": round(cpu, 2),
-        "accepted": accepted,
-    }
-
-
-def measure_leaks(problem: Problem, *, workers: int, runs: int, looks: int = 20) -> Iterator[dict[str, object]]:
-    """Judge many programs with one judge; what it holds is to stay flat after the first look."""
-    kinds = (RIGHT, WRONG, CRASHING)
-    quick = problem.model_copy(update={"tests": problem.tests[:1]})
-    with Judge(workers=workers) as judge:
-        for look in range(looks):
-            numbers = range(look * runs // looks, (look + 1) * runs // looks)
-            programs = [Program(kinds[number % 3].format(number)) for number in numbers]
-            judge.judge(programs, [quick] * len(programs))
-            yield {"runs": numbers.stop, **look_around()}
-    yield {"runs": runs, "closed": True, **look_around()}
-
-
-def look_around() -> dict[str, int]:
-    """Return what this process and its descendants hold."""
-    family = descendants(os.getpid())
-    return {
-        "own_memory_kib": resident_kib(os.getpid()),
-        "sandbox_memory_kib": sum(map(resident_kib, family)),
-        "descriptors": len(os.listdir("/proc/self/fd")),
-        "threads": len(os.listdir("/proc/self/task")),
-        "processes": len(family),
-        "temporary_files": len(os.listdir("/tmp")) + len(os.listdir("/dev/shm")),
-    }
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the process ids of all children and their children."""
-    found = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children") as file:
-            children = [int(child) for child in file.read().split()]
-        found += [one for child in children for one in (child, *descendants(child))]
+def choose_contestants(name: str, judges: Sequence[str], arguments: argparse.Namespace) -> list[Contestant]:
+    """Return who judges a set, in the order in which they take turns."""
+    ours: Row = {"workers": arguments.workers, "stop": arguments.stop}
+    found = [Contestant(OURS, OURS, ours)]
+    if name in _SIBLING_SETS and takes_sibling_limits():
+        found.append(Contestant(f"{OURS}, sibling limits", OURS, {**ours, SIBLING_LIMIT: SIBLING_FACTOR}))
+    if name != "cpp":
+        found += [Contestant(judge, judge, {"workers": arguments.workers}) for judge in judges if judge != OURS]
     return found
 
 
-def resident_kib(pid: int) -> int:
-    """Return a process's resident memory."""
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+def measure_set(
+    workload: Workload, contestants: Sequence[Contestant], processes: dict[str, JudgeProcess], rounds: int
+) -> Iterator[Row]:
+    """Let the judges take turns on one set, with new sources in every round."""
+    with tempfile.TemporaryDirectory() as folder:
+        if workload.name == "cpp":
+            # What a compiler's first program costs once a machine (precompiled headers) is no program's cost.
+            first = dataclasses.replace(workload, tasks=workload.tasks[:1])
+            processes[OURS].run(first.renew(f"{time.time_ns()}").save(Path(folder)), contestants[0].options)
+        for number in range(rounds):
+            path = workload.renew(f"{time.time_ns()}").save(Path(folder))
+            reference: list[str] | None = None
+            for contestant in contestants:
+                answer = processes[contestant.judge].run(path, contestant.options)
+                outcomes = answer["outcomes"]
+                reference = reference or outcomes
+                yield {"set": workload.name, "judge": contestant.label, "round": number, **contestant.options} | (
+                    describe(workload, answer) | {"agree_with_ours": count_agreements(outcomes, reference)}
+                )
 
 
-def cpu_seconds() -> float:
-    """CPU time of this process and of all its ended children."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+def describe(workload: Workload, answer: Row) -> Row:
+    """Return what one judge did with one set."""
+    outcomes, landed = answer["outcomes"], answer["landed"]
+    ending = [at for task, at in zip(workload.tasks, landed, strict=True) if task.kind != "endless"]
+    as_known = [
+        (outcome == "accepted") == (task.kind == "right")
+        for task, outcome in zip(workload.tasks, outcomes, strict=True)
+    ]
+    return {
+        "wall_seconds": round(answer["wall"], 3),
+        "cpu_seconds": round(answer["cpu"], 2),
+        "ending_landed_seconds": round(max(ending, default=0.0), 3),
+        "cpu_ms_per_program": round(1000 * answer["cpu"] / len(outcomes), 2),
+        "as_known": sum(as_known),
+        "programs": len(outcomes),
+        "outcomes": dict(Counter(outcomes)),
+        "missing": answer["missing"],
+    }
 
 
-def run_all(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    problem = build_problem(arguments.time_limit)
-    if arguments.runs:
-        yield from measure_leaks(problem, workers=arguments.workers, runs=arguments.runs)
-        return
+def count_agreements(outcomes: Sequence[str], reference: Sequence[str]) -> int:
+    """Return how many programs both accept or both do not."""
+    pairs = zip(outcomes, reference, strict=True)
+    return sum((one == "accepted") == (other == "accepted") for one, other in pairs)
+
+
+def measure_costs(arguments: argparse.Namespace) -> Iterator[Row]:
     yield measure_floor()
-    for name in BATCHES:
-        yield measure_ours(name, problem, workers=arguments.workers, stop=arguments.stop)
-        if importlib.util.find_spec("lcb_runner"):
-            yield measure_livecodebench(name, problem, workers=arguments.workers)
-    for workers in range(1, len(os.sched_getaffinity(0)) + 1):
-        yield measure_ours("right", problem, workers=workers, stop=arguments.stop)
+    yield from measure_tests(is_quick=arguments.quick)
+    yield from measure_starts(1 if arguments.quick else arguments.rounds)
+
+
+def find_floor_seconds(workload: Workload, workers: int) -> float:
+    """Return how long endless programs keep the processors busy, whoever judges them; sleeping ones keep none."""
+    processors = min(workers, len(os.sched_getaffinity(0)))
+    return workload.num_endless * workload.limit_seconds / processors
+
+
+def build(name: str, arguments: argparse.Namespace) -> Workload | None:
+    """Return a set; None, said on stderr, where the data for it is absent."""
+    if name != STEP:
+        limit = 1.0 if arguments.quick else arguments.time_limit
+        return build_workload(name, limit_seconds=limit, is_quick=arguments.quick)
+    if not has_data(arguments.data):
+        print(f"step: left out, {arguments.data} does not hold its data; pass --data FOLDER", file=sys.stderr)
+        return None
+    workload = build_step(
+        arguments.data,
+        num_problems=4 if arguments.quick else 64,
+        seed=arguments.seed,
+        limit_seconds=arguments.time_limit,
+    )
+    print(f"step: {json.dumps(count_kinds(workload.tasks))}", file=sys.stderr)
+    return workload
+
+
+def run_sets(arguments: argparse.Namespace) -> Iterator[Row]:
+    """Measure all chosen sets; the judges' processes live as long as the run."""
+    judges = [OURS] if arguments.no_peers else find_judges()
+    with contextlib.ExitStack() as stack:
+        processes = {name: stack.enter_context(JudgeProcess(name)) for name in judges}
+        for name in arguments.only:
+            if name == COSTS:
+                continue
+            workload = build(name, arguments)
+            if workload is not None:
+                floor = find_floor_seconds(workload, arguments.workers) if name in _SIBLING_SETS else None
+                contestants = choose_contestants(name, judges, arguments)
+                for row in measure_set(workload, contestants, processes, arguments.rounds):
+                    yield row if floor is None else row | {"floor_seconds": round(floor, 2)}
+    if COSTS in arguments.only:
+        yield from measure_costs(arguments)
+
+
+def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=[*SETS, STEP, COSTS], default=USUAL, metavar="SET")
+    parser.add_argument("--rounds", type=int, default=3, help="turns that every judge has with every set")
+    parser.add_argument("--quick", action="store_true", help="small sets, to see that it runs; no figure means much")
+    parser.add_argument("--no-peers", action="store_true", help="measure our judge alone")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--time-limit", type=float, default=6.0, help="seconds a test; LiveCodeBench's are 6")
+    parser.add_argument("--stop", choices=["first_failure", "first_limit", "never"], default="first_failure")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of leetcodedataset.tar.xz and kodsport.tar.xz")
+    parser.add_argument("--seed", type=int, default=0, help="decides problems and wrong answers of the step")
+    parser.add_argument("--runs", type=int, default=0, help="look for leaks over so many programs instead")
+    return parser.parse_args(words)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--time-limit", type=float, default=6.0, help="CPU seconds per test; LiveCodeBench's is 6")
-    parser.add_argument("--stop", choices=["first_failure", "first_limit", "never"], default="first_failure")
-    parser.add_argument("--runs", type=int, default=0, help="look for leaks over so many programs instead")
-    for line in run_all(parser.parse_args()):
-        print(json.dumps(line), flush=True)
+    arguments = parse_arguments()
+    if arguments.runs:
+        for row in measure_leaks(workers=arguments.workers, runs=arguments.runs):
+            print(json.dumps(row), flush=True)
+        return
+    rows = []
+    for row in run_sets(arguments):
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    absent = [] if arguments.no_peers else [name for name in JUDGES if name not in find_judges()]
+    print(f"\nMedians of {arguments.rounds} rounds, {arguments.workers} workers", file=sys.stderr)
+    print(write_table(rows), file=sys.stderr)
+    if absent:
+        print(f"not importable, so not measured: {', '.join(absent)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,116 @@
+"""What judging costs beside the programs: a test, a start, the floor below both, and what a judge holds in the end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evaluator_judges import OURS, JudgeProcess
+from evaluator_processes import look_around, read_own_cpu_seconds
+from evaluator_workloads import SOURCES, Task, Workload, build_small, build_squares
+
+from microcoder.evaluator import Judge
+from microcoder.evaluator.interpreter import STANDARD_PRELOAD
+from microcoder.types import Problem, Program, TestCase
+
+FLOOR = """
+import gc, importlib, os, sys, time
+for name in sys.argv[2].split(): importlib.import_module(name)
+os.register_at_fork = lambda **hooks: None
+gc.collect(); gc.freeze()
+start = time.perf_counter()
+for _ in range(int(sys.argv[1])):
+    pid = os.fork()
+    if pid == 0: os._exit(0)
+    os.wait4(pid, 0)
+print(time.perf_counter() - start)
+"""
+FORKS = 2000
+_CALLED = "class Solution:\n    def sumSquares(self, n: int) -> int:\n        return sum(i * i for i in range(n))\n"
+
+
+def measure_floor() -> dict[str, Any]:
+    """Fork, exit and wait: what no judge with a process for every test can be faster than."""
+    before = read_own_cpu_seconds()
+    command = [sys.executable, "-I", "-S", "-c", FLOOR, str(FORKS), " ".join(STANDARD_PRELOAD)]
+    wall = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    cpu = read_own_cpu_seconds() - before
+    return {"cost": "fork, exit, wait", "wall_ms": 1000 * wall / FORKS, "cpu_ms": 1000 * cpu / FORKS}
+
+
+def measure_tests(*, is_quick: bool) -> Iterator[dict[str, Any]]:
+    """CPU of one test, with tests of a program in one process and in a process each: one worker, all right."""
+    counts = {10: 4 if is_quick else 100, 100: 1 if is_quick else 20}
+    for num_tests, num_programs in counts.items():
+        for kind, build in (("stdin", _build_programs), ("calls", _build_calls)):
+            workload = build(num_programs, num_tests)
+            for is_batched in (True, False):
+                yield _measure_tests(workload, f"{kind}, {num_tests} a program", is_batched=is_batched)
+
+
+def _measure_tests(workload: Workload, name: str, *, is_batched: bool) -> dict[str, Any]:
+    options = {"workers": 1, "batch_tests": is_batched}
+    with JudgeProcess(OURS) as process, tempfile.TemporaryDirectory() as folder:
+        answer = process.run(workload.renew("cost").save(Path(folder)), options)
+    num_tests = sum(len(task.problem.tests) for task in workload.tasks)
+    parts = {"judge": "cpu_root", "fork_server": "cpu_descendants", "tests": "cpu_ended"}
+    return {
+        "cost": f"{'batched test' if is_batched else 'test in its own process'} ({name})",
+        "wall_ms": 1000 * answer["wall"] / num_tests,
+        "cpu_ms": 1000 * answer["cpu"] / num_tests,
+        **{f"cpu_ms_{part}": 1000 * answer[key] / num_tests for part, key in parts.items()},
+        "accepted": answer["outcomes"].count("accepted"),
+        "programs": len(workload.tasks),
+    }
+
+
+def _build_programs(num_programs: int, num_tests: int) -> Workload:
+    return build_small("cost", {"right": num_programs}, num_tests=num_tests)
+
+
+def _build_calls(num_programs: int, num_tests: int) -> Workload:
+    asked = build_squares(num_tests, 6.0)
+    problem = Problem(id="calls", fn_name="sumSquares", tests=asked.tests, time_limit_seconds=6.0)
+    return Workload("cost", (Task(_CALLED, problem, "right"),) * num_programs, 6.0)
+
+
+def measure_starts(rounds: int) -> Iterator[dict[str, Any]]:
+    """CPU until the first verdict, and of what only prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, answered = Path(folder, "in.jsonl"), Path(folder, "out.jsonl")
+        test = TestCase(input="3\n", output="5\n")
+        given.write_text(json.dumps({"id": "one", "tests": [test.model_dump()], "code": SOURCES["right"]}) + "\n")
+        commands = {
+            "microcoder --help": ["--help"],
+            "microcoder judge of one program": ["judge", str(given), "-o", str(answered), "--workers", "1"],
+        }
+        for name, arguments in commands.items():
+            walls, cpus = [], []
+            for _ in range(rounds):
+                answered.unlink(missing_ok=True)
+                before, start = read_own_cpu_seconds(), time.perf_counter()
+                command = [sys.executable, "-m", "microcoder", *arguments]
+                subprocess.run(command, check=True, capture_output=True)
+                walls.append(time.perf_counter() - start)
+                cpus.append(read_own_cpu_seconds() - before)
+            yield {"cost": name, "wall_ms": 1000 * min(walls), "cpu_ms": 1000 * min(cpus)}
+
+
+def measure_leaks(*, workers: int, runs: int, looks: int = 20) -> Iterator[dict[str, Any]]:
+    """Judge many programs with one judge; what it holds is to stay flat after the first look."""
+    kinds = (SOURCES["right"], SOURCES["wrong"], SOURCES["crashing"])
+    problem = build_squares(10, 6.0)
+    quick = problem.model_copy(update={"tests": problem.tests[:1]})
+    with Judge(workers=workers) as judge:
+        for look in range(looks):
+            numbers = range(look * runs // looks, (look + 1) * runs // looks)
+            programs = [Program(f"{kinds[number % 3]}# {number}\n") for number in numbers]
+            judge.judge(programs, [quick] * len(programs))
+            yield {"runs": numbers.stop, **look_around()}
+    yield {"runs": runs, "closed": True, **look_around()}

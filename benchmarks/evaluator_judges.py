@@ -1,0 +1,283 @@
+"""The judges that `evaluator.py` compares, each in a process of its own that holds what a trainer holds.
+
+    python evaluator_judges.py livecodebench
+
+reads one request a line (JSON) and answers each with one line. The process has numpy and pandas imported, the judge's
+own modules loaded and a first program judged before anything is timed: a peer that forks from it pays for none of
+them again. Programs come as a pickle of a `Workload`; reading and preparing it is not timed either.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from evaluator_processes import CpuUse, read_cpu_use
+from evaluator_workloads import Workload, build_small, write_peer_tests
+
+from microcoder.evaluator import Judge
+from microcoder.types import Program
+
+HELD = ("numpy", "pandas", "asyncio", "statistics")
+"""Imported before any judge: two that a trainer holds, and two that LiveCodeBench's children would import each."""
+SIBLING_LIMIT = "sibling_limit"
+SIBLING_FACTOR = 10.0
+"""Times the CPU time of the slowest accepted answer to the same problem."""
+MOST_SAID_BYTES = 2000
+Verdicts = tuple[list[str], list[float]]
+"""What became of each program, and after how many seconds it was known."""
+
+
+class Judging(ABC):
+    """One judge: our own or a peer's."""
+
+    module: ClassVar[str]
+    """What it is imported from; the first part must be importable where the benchmark is to include it."""
+
+    @abstractmethod
+    def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
+        """Return what judges the programs; only calling it is timed."""
+
+
+class Ours(Judging):
+    """A `Judge` that lives as long as its options stay the same."""
+
+    module = "microcoder.evaluator"
+
+    def __init__(self) -> None:
+        self._judge: Judge | None = None
+        self._options: dict[str, Any] = {}
+
+    def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
+        chosen = {"time_scale": 1.0, "cache_size": 0, **options}
+        if self._judge is None or chosen != self._options:
+            if self._judge is not None:
+                self._judge.close()
+            self._judge, self._options = Judge(**chosen), chosen
+            warm = build_small("warm", {"right": 4 * chosen["workers"]}, limit_seconds=60.0).renew("warm")
+            self._judge.judge([Program(task.source) for task in warm.tasks], [task.problem for task in warm.tasks])
+        judge = self._judge
+        programs = [Program(task.source, task.problem.language) for task in workload.tasks]
+        problems = [task.problem for task in workload.tasks]
+
+        def work() -> Verdicts:
+            landed = [0.0] * len(programs)
+            start = time.perf_counter()
+
+            def note(index: int, _: object) -> None:
+                landed[index] = time.perf_counter() - start
+
+            verdicts = judge.judge(programs, problems, on_verdict=note)
+            return [str(verdict.outcome) for verdict in verdicts], landed
+
+        return work
+
+
+class LiveCodeBench(Judging):
+    """Its checker as its runner calls it: a sample a program, one pool of processes."""
+
+    module = "lcb_runner.evaluation.compute_code_generation_metrics"
+    NAMES: ClassVar = {-1: "time_limit", -2: "wrong_answer", -3: "time_limit", -4: "runtime_error", -5: "sandbox_fault"}
+
+    def __init__(self) -> None:
+        self._metrics = importlib.import_module(self.module)
+        self._landed: dict[int, float] = {}
+        self._metrics.as_completed = self._note_landing
+
+    def _note_landing(self, futures: dict[Any, int]) -> Iterator[Any]:
+        for future in concurrent.futures.as_completed(futures):
+            self._landed[futures[future]] = time.perf_counter()
+            yield future
+
+    def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
+        samples = [{"input_output": json.dumps(write_peer_tests(task.problem))} for task in workload.tasks]
+        sources = [[task.source] for task in workload.tasks]
+
+        def work() -> Verdicts:
+            start = time.perf_counter()
+            results, _ = self._metrics.evaluate_generations(
+                samples,
+                sources,
+                num_process_evaluate=options["workers"],
+                timeout=int(workload.limit_seconds),
+            )
+            ended = [results[number][0] for number in range(len(sources))]
+            return [self.name_outcome(result) for result in ended], [
+                self._landed[number] - start for number in range(len(sources))
+            ]
+
+        return work
+
+    @classmethod
+    def name_outcome(cls, result: list[Any]) -> str:
+        """Return what its result for a program, a figure a test until the first that fails, is called here."""
+        if all(each is True for each in result):
+            return "accepted"
+        return cls.NAMES.get(result[-1], "wrong_answer")
+
+
+class Pooled(Judging):
+    """A peer's function for one program, in a pool of processes as its trainer has it."""
+
+    def __init__(self) -> None:
+        importlib.import_module(self.module)  # here, so that processes of the pool inherit it
+
+    def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
+        tests = [write_peer_tests(task.problem) for task in workload.tasks]
+        sources = [task.source for task in workload.tasks]
+        limit = int(workload.limit_seconds)
+
+        def work() -> Verdicts:
+            start = time.perf_counter()
+            landed = [0.0] * len(sources)
+            accepted = [False] * len(sources)
+            with concurrent.futures.ProcessPoolExecutor(max_workers=options["workers"]) as pool:
+                numbers = {
+                    pool.submit(type(self).check, source, test, limit): number
+                    for number, (source, test) in enumerate(zip(sources, tests, strict=True))
+                }
+                for future in concurrent.futures.as_completed(numbers):
+                    landed[numbers[future]] = time.perf_counter() - start
+                    accepted[numbers[future]] = future.result()
+            return ["accepted" if each else "not accepted" for each in accepted], landed
+
+        return work
+
+    @staticmethod
+    @abstractmethod
+    def check(source: str, tests: dict[str, Any], limit_seconds: int) -> bool:
+        """Return whether a program is accepted; runs in a process of the pool."""
+
+
+class Verl(Pooled):
+    """PRIME's checker in verl; its limit is one for the whole program."""
+
+    module = "verl.utils.reward_score.prime_code.utils"
+
+    @staticmethod
+    def check(source: str, tests: dict[str, Any], limit_seconds: int) -> bool:
+        checker = sys.modules[Verl.module]
+        results, _ = checker.check_correctness(tests, source, timeout=limit_seconds, debug=False)
+        return all(each is True for each in results)
+
+
+class Rllm(Pooled):
+    """rllm's reward for tests as LiveCodeBench has them."""
+
+    module = "rllm.rewards.code_reward"
+
+    @staticmethod
+    def check(source: str, tests: dict[str, Any], limit_seconds: int) -> bool:
+        checker = sys.modules[Rllm.module]
+        name = tests.get("fn_name")
+        kind = {"testtype": "functional", "metadata": {"func_name": name}} if name else {"testtype": "stdin"}
+        pairs = zip(tests["inputs"], tests["outputs"], strict=True)
+        samples = [{"input": given, "output": wanted, **kind} for given, wanted in pairs]
+        found = checker.lcb_check_correctness_v2(samples, source, timeout=limit_seconds)
+        # Later versions return details as well.
+        return bool(found[0] if isinstance(found, tuple) else found)
+
+
+OURS = "microcoder"
+JUDGES: dict[str, type[Judging]] = {OURS: Ours, "livecodebench": LiveCodeBench, "verl": Verl, "rllm": Rllm}
+
+
+def find_judges() -> list[str]:
+    """Return our own judge and the peers that are importable here."""
+    return [name for name, kind in JUDGES.items() if importlib.util.find_spec(kind.module.partition(".")[0])]
+
+
+def takes_sibling_limits() -> bool:
+    return SIBLING_LIMIT in inspect.signature(Judge).parameters
+
+
+class JudgeProcess:
+    """A process that holds one judge; use as a context manager."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._said = os.memfd_create("said")
+        # A pipe for answers beside stdout: peers print what their programs do.
+        read_end, write_end = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__)), name, str(write_end)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._said,
+            pass_fds=[write_end],
+            text=True,
+        )
+        os.close(write_end)
+        self._answers = os.fdopen(read_end)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+        self._answers.close()
+        os.close(self._said)
+
+    def run(self, path: Path, options: dict[str, Any]) -> dict[str, Any]:
+        """Have the programs of a file judged; return outcomes, landings, wall and CPU seconds."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it ended; why is said below
+            print(json.dumps({"path": str(path), "options": options}), file=self._process.stdin, flush=True)
+        answer = self._answers.readline()
+        if not answer:
+            status = self._process.wait()
+            size = os.fstat(self._said).st_size
+            said = os.pread(self._said, MOST_SAID_BYTES, max(0, size - MOST_SAID_BYTES)).decode(errors="replace")
+            raise SystemExit(
+                f"{self.name} does not run here (exit status {status}); put it right or use --no-peers:\n{said}"
+            )
+        return json.loads(answer)
+
+
+def serve(name: str, answers: int) -> None:
+    """Answer requests until stdin ends."""
+    for module in HELD:
+        # A trainer has them; where they are missing here, the table says so (`missing`).
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    judging = JUDGES[name]()
+    missing = [module for module in HELD if module not in sys.modules]
+    warm = build_small("warm", {"right": 2}, num_tests=1)
+    is_warm = False
+    with os.fdopen(answers, "w") as out:
+        for line in sys.stdin:
+            request = json.loads(line)
+            if not is_warm:
+                judging.prepare(warm, request["options"])()
+                is_warm = True
+            workload = pickle.loads(Path(request["path"]).read_bytes())
+            work = judging.prepare(workload, request["options"])
+            before, start = read_cpu_use(os.getpid()), time.perf_counter()
+            outcomes, landed = work()
+            wall, used = time.perf_counter() - start, read_cpu_use(os.getpid()) - before
+            answer = {"wall": wall, **describe_cpu(used), "outcomes": outcomes, "landed": landed, "missing": missing}
+            print(json.dumps(answer), file=out, flush=True)
+
+
+def describe_cpu(used: CpuUse) -> dict[str, float]:
+    return {"cpu": used.total, "cpu_root": used.root, "cpu_descendants": used.descendants, "cpu_ended": used.ended}
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,154 @@
+"""The programs that `evaluator.py` has judged: small ones, built from nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from microcoder.types import Problem, TestCase
+
+Kind = Literal["right", "wrong", "crashing", "endless"]
+
+SOURCES: dict[Kind, str] = {
+    "right": "n = int(input())\nprint(sum(i * i for i in range(n)))\n",
+    "wrong": "n = int(input())\nprint(sum(i * i for i in range(n)) + (n > 5))\n",
+    "crashing": "n = int(input())\nprint([1][n])\n",
+    "endless": "while True:\n    pass\n",
+}
+SLEEPING = "import time\ntime.sleep(600)\n"
+CPP = """#include <bits/stdc++.h>
+using namespace std;
+int main() {
+    long long n, total = 0;
+    cin >> n;
+    vector<long long> squares;
+    for (long long i = 0; i < n; i++) squares.push_back(i * i);
+    for (auto square : squares) total += square;
+    cout << total << endl;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One program, the problem it answers, and what it is."""
+
+    source: str
+    problem: Problem
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Programs that are handed to a judge at once."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    limit_seconds: float
+
+    @property
+    def num_endless(self) -> int:
+        return sum(task.kind == "endless" for task in self.tasks)
+
+    def renew(self, mark: str) -> Workload:
+        """Return it with each source made new by a comment: identical programs are judged, and built, once."""
+        tasks = (
+            dataclasses.replace(task, source=f"{task.source}\n{_comment(task.problem)} {mark} {number}\n")
+            for number, task in enumerate(self.tasks)
+        )
+        return dataclasses.replace(self, tasks=tuple(tasks))
+
+    def shuffle(self) -> Workload:
+        """Return it in another order, always the same one: a judge is not told which programs are endless."""
+        tasks = list(self.tasks)
+        random.Random(0).shuffle(tasks)
+        return dataclasses.replace(self, tasks=tuple(tasks))
+
+    def save(self, folder: Path) -> Path:
+        """Write it for a judge's process to read; return the file."""
+        path = folder / f"{self.name}.pickle"
+        path.write_bytes(pickle.dumps(self))
+        return path
+
+
+def _comment(problem: Problem) -> str:
+    return "#" if problem.language == "python" else "//"
+
+
+def write_peer_tests(problem: Problem) -> dict[str, object]:
+    """Return a problem's tests as LiveCodeBench, PRIME and those built on them read them."""
+    tests: dict[str, object] = {
+        "inputs": [test.input for test in problem.tests],
+        "outputs": [test.output for test in problem.tests],
+    }
+    return {**tests, "fn_name": problem.fn_name} if problem.fn_name else tests
+
+
+def can_be_told_to_peers(problem: Problem) -> bool:
+    """Whether arguments and results are JSON, one a line, and nothing but equality, or that of tokens, decides."""
+    if problem.fn_name is None:
+        return problem.checker.type in ("default", "tokens")
+    if problem.checker.type != "default" or problem.call is not None:
+        return False
+    try:
+        for test in problem.tests:
+            json.loads(test.output)
+            for line in test.input.split("\n"):
+                json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def build_squares(num_tests: int, limit_seconds: float, *, language: str = "python") -> Problem:
+    """Return the problem that all of the small programs answer."""
+    numbers = range(1, 100, 10) if num_tests == 10 else range(1, num_tests + 1)
+    tests = tuple(TestCase(input=f"{n}\n", output=f"{sum(i * i for i in range(n))}\n") for n in numbers)
+    return Problem(id="squares", tests=tests, time_limit_seconds=limit_seconds, language=language)
+
+
+def build_small(name: str, counts: dict[Kind, int], *, num_tests: int = 10, limit_seconds: float = 6.0) -> Workload:
+    """Return a set of small programs, so many of each kind, in that order."""
+    problem = build_squares(num_tests, limit_seconds)
+    tasks = [Task(SOURCES[kind], problem, kind) for kind, count in counts.items() for _ in range(count)]
+    return Workload(name, tuple(tasks), limit_seconds)
+
+
+def build_sleepers(count: int, limit_seconds: float) -> Workload:
+    task = Task(SLEEPING, build_squares(10, limit_seconds), "endless")
+    return Workload("sleepers", (task,) * count, limit_seconds)
+
+
+def build_cpp(count: int, limit_seconds: float) -> Workload:
+    task = Task(CPP, build_squares(10, limit_seconds, language="cpp"), "right")
+    return Workload("cpp", (task,) * count, limit_seconds)
+
+
+def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Workload:
+    """Return one of the sets by name; a quick one is a tenth of it and says nothing about speed."""
+    match name:
+        case "tiny":
+            return build_small(name, {"right": 8 if is_quick else 200}, limit_seconds=limit_seconds)
+        case "mixed" | "mixed_sorted":
+            counts: dict[Kind, int] = {"right": 120, "wrong": 50, "crashing": 20, "endless": 10}
+            quick: dict[Kind, int] = {"right": 3, "wrong": 2, "crashing": 1, "endless": 1}
+            workload = build_small(name, quick if is_quick else counts, limit_seconds=limit_seconds)
+            return workload if name == "mixed_sorted" else workload.shuffle()
+        case "tests50":
+            return build_small(name, {"right": 2 if is_quick else 32}, num_tests=50, limit_seconds=limit_seconds)
+        case "tests400":
+            return build_small(name, {"right": 1 if is_quick else 8}, num_tests=400, limit_seconds=limit_seconds)
+        case "sleepers":
+            return build_sleepers(1 if is_quick else 6, 1.0 if is_quick else 2.0)
+        case "cpp":
+            return build_cpp(1 if is_quick else 8, limit_seconds)
+    raise ValueError(f"set {name!r}; use one of {', '.join(SETS)}")
+
+
+SETS: Sequence[str] = ("tiny", "mixed", "mixed_sorted", "tests50", "tests400", "sleepers", "cpp")
