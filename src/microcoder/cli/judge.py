@@ -104,8 +104,8 @@ def judge(
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
             options: dict[str, Any] = {"workers": workers, "stop": stop, "time_scale": time_scale, "nice": nice}
-            sharing: dict[str, Any] = {"sibling_limit": sibling_limit, "batch_tests": batch_tests}
-            with Judge(**options, **sharing, packages=packages, unsafe=unsafe) as judging:
+            more: dict[str, Any] = {"sibling_limit": sibling_limit, "batch_tests": batch_tests}
+            with Judge(**options, **more, packages=packages, unsafe=unsafe) as judging:
                 held = {**judging.isolation.as_record(), "time_scale": judging.time_scale}
                 verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
                 _announce(judging)
