@@ -5,30 +5,37 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 
 
 class Gate:
     """Many may hold it at a time, or one alone; whoever waits to be alone goes before newcomers."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.Lock())
         self._holders = 0
         self._waiting_alone = 0
         self._is_alone = False
+        self._shared = _Shared(self.enter, self.leave)
 
-    @contextlib.contextmanager
-    def shared(self) -> Iterator[None]:
+    def shared(self) -> AbstractContextManager[None]:
         """Run beside others."""
+        return self._shared
+
+    def enter(self) -> None:
+        """Begin to hold it beside others; every test does that."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_alone and not self._waiting_alone)
+            while self._is_alone or self._waiting_alone:
+                self._changed.wait()
             self._holders += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._holders -= 1
+
+    def leave(self) -> None:
+        """End that. Only somebody who waits to be alone is woken, by the last to leave."""
+        with self._changed:
+            self._holders -= 1
+            if self._waiting_alone and not self._holders:
                 self._changed.notify_all()
 
     @contextlib.contextmanager
@@ -38,16 +45,30 @@ class Gate:
             self._waiting_alone += 1
             try:
                 self._changed.wait_for(lambda: not self._is_alone and not self._holders)
+                self._is_alone = True
             finally:
                 self._waiting_alone -= 1
                 self._changed.notify_all()
-            self._is_alone = True
         try:
             yield
         finally:
             with self._changed:
                 self._is_alone = False
                 self._changed.notify_all()
+
+
+class _Shared(AbstractContextManager[None]):
+    """Holds a gate beside others; one object for all, since it remembers nothing."""
+
+    def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
+        self._enter = enter
+        self._leave = leave
+
+    def __enter__(self) -> None:
+        self._enter()
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
 
 
 class Room:
