@@ -1,0 +1,112 @@
+"""A process of a judge: workers for what comes in, until whoever started it hangs up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+from microcoder.errors import EvaluatorFault
+from microcoder.evaluator import channel
+from microcoder.evaluator.calibration import Pace
+from microcoder.evaluator.channel import Channel, Setup, pack_answer
+from microcoder.evaluator.executions import Execution, Invocation
+from microcoder.evaluator.memory import KnownProblem
+from microcoder.evaluator.package_folders import PackageShelf
+from microcoder.evaluator.packages import load_profile
+from microcoder.evaluator.preparation import PreparedProblem
+from microcoder.evaluator.sandbox.syscalls import PR_SET_PDEATHSIG, prctl
+from microcoder.evaluator.turns import SharedGate
+from microcoder.evaluator.workers import Work, Workers
+from microcoder.types import Problem, Program, Verdict
+
+
+def main() -> None:
+    """Serve the socket whose descriptor is the last argument, then end with all sandboxes."""
+    # Also where another process has the other end of the socket, such as a fork of the one that ended.
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    JudgeProcess(Channel(int(sys.argv[-1]))).serve()
+    # What still runs are threads whose sandboxes were ended.
+    os._exit(0)
+
+
+class JudgeProcess:
+    """Does what its channel says."""
+
+    def __init__(self, judge: Channel) -> None:
+        message = judge.receive()
+        if message is None:
+            os._exit(0)
+        self._judge = judge
+        self._setup: Setup = message[0]
+        self._gate = SharedGate(
+            ask=lambda: judge.send(channel.ASK),
+            over=lambda: judge.send(channel.OVER),
+            paused=lambda number: judge.send(channel.PAUSED, number),
+        )
+        self._given_up: set[int] = set()
+        self._begun: set[int] = set()
+        self._lock = threading.Lock()
+        self._problems: dict[int, KnownProblem] = {}
+
+    def serve(self) -> None:
+        """Start the workers, give them what comes in, and end them."""
+        settings, pace = self._setup.settings, self._setup.pace
+        try:
+            packages = PackageShelf(load_profile(settings.packages))
+            self._workers = Workers(self._setup.num_workers, settings, packages, gate=self._gate, pace=Pace(pace))
+        except Exception as error:
+            self._judge.send(channel.FAILED, error)
+            return
+        if pace is None:
+            try:
+                isolation, scale = self._workers.open()
+            except Exception as error:
+                self._judge.send(channel.FAILED, error)
+                self._workers.close()
+                return
+            self._judge.send(channel.READY, isolation, scale, self._workers.pace.best)
+        else:
+            self._judge.send(channel.READY)
+        while (message := self._judge.receive()) is not None and message[0] != channel.CLOSE:
+            self._take(*message)
+        self._workers.close()
+
+    def _take(self, kind: int, *content: object) -> None:
+        match kind, content:
+            case channel.JUDGE, (int(number), Program() as program, int(known), problem):
+                assert problem is None or isinstance(problem, Problem)
+                self._put(number, program, self._find(known, problem), None)
+            case channel.RUN, (int(number), Invocation() as invocation):
+                self._put(number, invocation.program, None, invocation)
+            case channel.GIVE_UP, (int(number),):
+                with self._lock:
+                    if number in self._begun:
+                        self._given_up.add(number)
+            case channel.FORGET, (int(number),):
+                del self._problems[number]
+            case channel.PAUSE, (int(number),):
+                self._gate.pause(number)
+            case channel.GRANT, ():
+                self._gate.grant()
+            case channel.RESUME, ():
+                self._gate.resume()
+            case _:
+                raise EvaluatorFault(f"a judge process was sent {kind}, {content!r:.200}")
+
+    def _find(self, number: int, problem: Problem | None) -> KnownProblem:
+        if problem is not None:
+            self._problems[number] = KnownProblem(number, PreparedProblem(problem, time_scale=self._workers.time_scale))
+        return self._problems[number]
+
+    def _put(self, number: int, program: Program, problem: KnownProblem | None, invocation: Invocation | None) -> None:
+        def finish(answer: Verdict | Execution | None) -> None:
+            with self._lock:
+                self._begun.discard(number)
+                self._given_up.discard(number)
+            self._judge.send(channel.DONE, number, pack_answer(answer), self._workers.counts)
+
+        with self._lock:
+            self._begun.add(number)
+        self._workers.put(Work(program, problem, invocation, lambda: number not in self._given_up, finish))
