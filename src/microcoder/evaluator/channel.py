@@ -10,7 +10,6 @@ Both ends are ours: sandboxes have no part of it. A message is a tuple, its kind
 | GIVE_UP number                                         |                                                      |
 | FORGET problem number                                  |                                                      |
 | PAUSE round, GRANT, RESUME                             | ASK, PAUSED round, OVER: see `turns`                 |
-| CLOSE                                                  |                                                      |
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from microcoder.evaluator.workers import Settings
 from microcoder.types import TestResult, Verdict
 
 READY, FAILED, DONE, ASK, PAUSED, OVER = range(6)
-JUDGE, RUN, GIVE_UP, FORGET, PAUSE, GRANT, RESUME, CLOSE = range(8)
+JUDGE, RUN, GIVE_UP, FORGET, PAUSE, GRANT, RESUME = range(7)
 
 _of_test = attrgetter(*(field.name for field in fields(TestResult)))
 _of_verdict = attrgetter(*(field.name for field in fields(Verdict)))

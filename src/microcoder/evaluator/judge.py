@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from types import TracebackType
@@ -204,7 +204,7 @@ class Judge:
             faults=self._faults,
             runs=self._runs,
             checker_crashes=self._checker_crashes,
-            **asdict(self._pool.counts),
+            **self._pool.counts._asdict(),
         )
 
     def judge(

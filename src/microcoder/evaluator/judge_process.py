@@ -6,8 +6,9 @@ import os
 import signal
 import sys
 import threading
+from typing import NoReturn
 
-from microcoder.errors import EvaluatorFault
+from microcoder.errors import EvaluatorFault, MicroCoderError
 from microcoder.evaluator import channel
 from microcoder.evaluator.calibration import Pace
 from microcoder.evaluator.channel import Channel, Setup, pack_answer
@@ -26,9 +27,16 @@ def main() -> None:
     """Serve the socket whose descriptor is the last argument, then end with all sandboxes."""
     # Also where another process has the other end of the socket, such as a fork of the one that ended.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGTERM, _end)
     JudgeProcess(Channel(int(sys.argv[-1]))).serve()
     # What still runs are threads whose sandboxes were ended.
     os._exit(0)
+
+
+def _end(*_: object) -> NoReturn:
+    """End in good order, as where the other side hangs up."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit
 
 
 class JudgeProcess:
@@ -45,6 +53,7 @@ class JudgeProcess:
             over=lambda: judge.send(channel.OVER),
             paused=lambda number: judge.send(channel.PAUSED, number),
         )
+        self._is_ending = False
         self._given_up: set[int] = set()
         self._begun: set[int] = set()
         self._lock = threading.Lock()
@@ -57,21 +66,28 @@ class JudgeProcess:
             packages = PackageShelf(load_profile(settings.packages))
             self._workers = Workers(self._setup.num_workers, settings, packages, gate=self._gate, pace=Pace(pace))
         except Exception as error:
-            self._judge.send(channel.FAILED, error)
+            self._fail(error)
             return
-        if pace is None:
-            try:
+        try:
+            if pace is not None:
+                self._judge.send(channel.READY)
+            else:
                 isolation, scale = self._workers.open()
-            except Exception as error:
-                self._judge.send(channel.FAILED, error)
-                self._workers.close()
-                return
-            self._judge.send(channel.READY, isolation, scale, self._workers.pace.best)
-        else:
-            self._judge.send(channel.READY)
-        while (message := self._judge.receive()) is not None and message[0] != channel.CLOSE:
-            self._take(*message)
-        self._workers.close()
+                self._judge.send(channel.READY, isolation, scale, self._workers.pace.best)
+            while (message := self._judge.receive()) is not None:
+                self._take(*message)
+        except SystemExit:
+            pass
+        except Exception as error:
+            self._fail(error)
+        finally:
+            # Tests that are cut off now say nothing about their programs, which another process judges.
+            self._is_ending = True
+            self._workers.close()
+
+    def _fail(self, error: Exception) -> None:
+        known = isinstance(error, MicroCoderError)
+        self._judge.send(channel.FAILED, error if known else EvaluatorFault(f"{type(error).__name__}: {error}"))
 
     def _take(self, kind: int, *content: object) -> None:
         match kind, content:
@@ -105,7 +121,8 @@ class JudgeProcess:
             with self._lock:
                 self._begun.discard(number)
                 self._given_up.discard(number)
-            self._judge.send(channel.DONE, number, pack_answer(answer), self._workers.counts)
+            if not self._is_ending:
+                self._judge.send(channel.DONE, number, pack_answer(answer), self._workers.counts)
 
         with self._lock:
             self._begun.add(number)

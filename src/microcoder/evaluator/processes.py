@@ -25,7 +25,7 @@ from microcoder.evaluator.channel import Channel, Setup, unpack_answer
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.memory import KnownProblem
 from microcoder.evaluator.turns import Turns
-from microcoder.evaluator.workers import Counts, Settings, Work
+from microcoder.evaluator.workers import Counts, Settings, Work, sum_counts
 from microcoder.types import Problem
 
 _WORKERS_EACH = 8
@@ -70,7 +70,8 @@ class Processes:
         self._failed_starts = 0
         self._start_failure = ""
         self._rests_until = 0.0
-        self._is_closed = False
+        self.is_closed = False
+        """Whether no process is to start any more."""
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self.turns = Turns()
         """Whose test runs alone."""
@@ -83,7 +84,7 @@ class Processes:
     @property
     def counts(self) -> Counts:
         """What was counted so far, by processes that have ended, too."""
-        return sum((member.counts for member in self.members), Counts(retries=self._retries))
+        return sum_counts([Counts(retries=self._retries), *(member.counts for member in self.members)])
 
     def open(self) -> tuple[Isolation, float]:
         """Start the first process with its first sandbox; return what holds, and what CPU limits are multiplied by.
@@ -115,9 +116,9 @@ class Processes:
     def close(self) -> None:
         """End all processes with their sandboxes."""
         with self._lock:
-            self._is_closed = True
+            self.is_closed = True
         for member in self.members:
-            member.send(channel.CLOSE)
+            member.terminate()
         latest = time.monotonic() + _CLOSE_SECONDS
         for member in self.members:
             member.end(latest)
@@ -153,7 +154,7 @@ class Processes:
             member.past_counts, member.latest_counts = member.counts, Counts()
             for item in lost:
                 del self._owners[item.work]
-            if self._is_closed:
+            if self.is_closed:
                 return
             if not was_ready:
                 self._failed_starts += 1
@@ -177,7 +178,7 @@ class Processes:
         given: list[tuple[_Process, int, _Item]] = []
         dropped: list[tuple[Work, str]] = []
         with self._lock:
-            while self._waiting and not self._is_closed:
+            while self._waiting and not self.is_closed:
                 if not self._waiting[0].work.is_wanted():
                     dropped.append((self._waiting.popleft().work, ""))
                     continue
@@ -188,7 +189,7 @@ class Processes:
                 number = member.add(item)
                 self._owners[item.work] = (member, number)
                 given.append((member, number, item))
-            if self._waiting and not self._is_closed and not self._start_another():
+            if self._waiting and not self.is_closed and not self._start_another():
                 why = f"no judge process starts: {self._start_failure}"
                 dropped += [(item.work, why) for item in self._waiting]
                 self._waiting.clear()
@@ -236,7 +237,7 @@ class _Process:
     @property
     def counts(self) -> Counts:
         """What it and its predecessors have counted."""
-        return self.past_counts + self.latest_counts
+        return sum_counts([self.past_counts, self.latest_counts])
 
     def start(self, setup: Setup) -> None:
         """Start it, in a thread that lives as long as it does: the kernel would end it with that thread."""
@@ -256,12 +257,16 @@ class _Process:
             self.send(channel.RUN, number, work.invocation)
             return
         with self._giving:
+            if self._channel is None:
+                return
             problem = self._introduce(work.problem)
             self.send(channel.JUDGE, number, work.program, work.problem.number, problem)
             while len(self._known) > 1 and (
                 len(self._known) > _MOST_PROBLEMS or sum(self._known.values()) > _MOST_PROBLEM_BYTES
             ):
                 self.send(channel.FORGET, self._known.popitem(last=False)[0])
+        if not work.is_wanted():
+            self.send(channel.GIVE_UP, number)
 
     def _introduce(self, known: KnownProblem) -> Problem | None:
         """Return the problem, or None where it was sent before."""
@@ -288,6 +293,11 @@ class _Process:
         """Let it begin tests again."""
         self.send(channel.RESUME)
 
+    def terminate(self) -> None:
+        """Tell it to end, whatever it does."""
+        if self.process is not None:
+            self.process.terminate()
+
     def end(self, latest: float) -> None:
         """Wait for its end, and enforce it where that takes too long."""
         if self._thread is None:
@@ -308,20 +318,30 @@ class _Process:
             ours.close()
             self._pool.note_end(self, EvaluatorFault(f"cannot start {sys.executable}: {error}"))
             return
-        self._known.clear()
-        opened = self._channel = Channel(ours.detach())
+        if self._pool.is_closed:
+            self.process.kill()
+        opened = Channel(ours.detach())
+        with self._giving:
+            self._known.clear()
+            self._channel = opened
         opened.send(setup)
-        while (message := opened.receive()) is not None:
-            failure = self._take(*message) or failure
-        self._channel = None
-        opened.close()
-        # It has hung up, so it is about to end; what is left of it must not stay.
+        try:
+            while (message := opened.receive()) is not None:
+                failure = self._take(*message) or failure
+        finally:
+            with self._giving:
+                self._channel = None
+            opened.close()
+            self._see_end(self.process)
+            self._pool.turns.leave(self)
+            self._pool.note_end(self, failure)
+
+    def _see_end(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait for the end of a process that has hung up, and enforce it where that takes too long."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(_CLOSE_SECONDS)
-        self.process.kill()
-        self.process.wait()
-        self._pool.turns.leave(self)
-        self._pool.note_end(self, failure)
+            process.wait(_CLOSE_SECONDS)
+        process.kill()
+        process.wait()
 
     def _take(self, kind: int, *content: object) -> Exception | None:
         pool = self._pool

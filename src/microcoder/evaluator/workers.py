@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from microcoder.evaluator import executions, verdicts
 from microcoder.evaluator.builds import BuildCache
@@ -38,8 +38,7 @@ class Settings:
     layers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """What sessions count; see `judge.Statistics`."""
 
     retries: int = 0
@@ -51,23 +50,24 @@ class Counts:
     rechecked: int = 0
     differences: int = 0
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
-    @classmethod
-    def of(cls, session: Session) -> Counts:
-        """Return what a session has counted so far."""
-        waits, sharing = session.waits, session.sharing
-        return cls(
-            retries=session.retries,
-            reruns=session.reruns,
-            extended=waits.extended,
-            blind=waits.blind,
-            shared=sharing.shared,
-            fallbacks=sharing.fallbacks,
-            rechecked=sharing.rechecked,
-            differences=sharing.differences,
-        )
+def sum_counts(counts: Iterable[Counts]) -> Counts:
+    """Return the sum of each."""
+    return Counts._make([sum(values) for values in zip(*counts, strict=True)])
+
+
+def _counts_of(session: Session) -> Counts:
+    waits, sharing = session.waits, session.sharing
+    return Counts(
+        retries=session.retries,
+        reruns=session.reruns,
+        extended=waits.extended,
+        blind=waits.blind,
+        shared=sharing.shared,
+        fallbacks=sharing.fallbacks,
+        rechecked=sharing.rechecked,
+        differences=sharing.differences,
+    )
 
 
 @dataclass(eq=False, slots=True)
@@ -166,7 +166,7 @@ class Workers:
     @property
     def counts(self) -> Counts:
         """What was counted so far."""
-        return sum(map(Counts.of, self.sessions), Counts())
+        return sum_counts(map(_counts_of, self.sessions))
 
     def open(self) -> tuple[Isolation, float]:
         """Start the first sandbox; return what holds around programs, and what CPU limits are multiplied by.
