@@ -95,7 +95,7 @@ def test_the_verdicts_are_those_of_threads(judge_one: Judge, judge_two: Judge) -
         programs += [Program(CPP, language="cpp"), Program("int main() {", language="cpp")]
         problems += [cpp, cpp]
     seen: list[tuple[int, Verdict]] = []
-    verdicts = judge_two.judge(programs, problems, on_verdict=lambda *given: seen.append(given))
+    verdicts = judge_two.judge(programs, problems, on_verdict=lambda index, verdict: seen.append((index, verdict)))
     assert list(map(essence, verdicts)) == list(map(essence, judge_one.judge(programs, problems)))
     assert sorted(index for index, _ in seen) == list(range(len(programs)))
     assert len(processes_of(judge_two)) == 2
