@@ -324,21 +324,13 @@ class Sandbox:
         Raises:
             SandboxDied: the fork server broke, or an earlier run raised anything; close this sandbox and take another.
         """
-        with contextlib.ExitStack() as opened:
-
-            def file(name: str) -> int:
-                descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
-                opened.callback(os.close, descriptor)
-                return descriptor
-
-            def filled(content: bytes) -> int:
-                descriptor = self._inputs.open(content)
-                opened.callback(os.close, descriptor)
-                return descriptor
-
-            given, stdout, stderr = filled(task.stdin), file("stdout"), file("stderr")
+        opened: list[int] = []
+        try:
+            given = self._open(task.stdin, opened)
             has_wire = bool(task.fn_name) or self._toolchain is not None
-            wire = file("wire") if has_wire else None
+            for name in ("stdout", "stderr", "wire") if has_wire else ("stdout", "stderr"):
+                opened.append(os.memfd_create(name, os.MFD_CLOEXEC))
+            stdout, stderr, *wire = opened[1:]
             request = Request(
                 limits.cpu_seconds,
                 limits.wall_seconds,
@@ -354,19 +346,26 @@ class Sandbox:
                 task.int_digits,
             )
             cache = task.source if task.cache < 0 else task.cache
-            descriptors = [task.source, cache, given, stdout, stderr]
-            descriptors += [] if wire is None else [wire]
-            descriptors += [filled(content) for content in task.files.values() if content is not None]
+            descriptors = [task.source, cache, given, stdout, stderr, *wire]
+            descriptors += [self._open(content, opened) for content in task.files.values() if content is not None]
             result = self._exchange(request, descriptors)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
             return Run(
                 result=result,
                 stdout=b"" if task.fn_name else _read_all(stdout, stdout_bytes),
                 stdout_bytes=stdout_bytes,
-                stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
+                stderr=_read_tail(stderr, stderr_bytes),
                 stderr_bytes=stderr_bytes,
-                wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
+                wire=_read_all(wire[0], os.fstat(wire[0]).st_size) if wire else None,
             )
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+
+    def _open(self, content: bytes, opened: list[int]) -> int:
+        """Return a descriptor with this content, and note that it is to be closed."""
+        opened.append(self._inputs.open(content))
+        return opened[-1]
 
     def run_batch(self, task: Task, inputs: bytes, limits: Limits) -> tuple[Result, bytes, int]:
         """Run several tests of a program in one process.
@@ -483,6 +482,12 @@ class Sandbox:
     def _last_words(self) -> str:
         text = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()
         return f"it said: {text[-500:]}" if text else "it said nothing"
+
+
+def _read_tail(descriptor: int, size: int) -> str:
+    if not size:
+        return ""
+    return os.pread(descriptor, _STDERR_TAIL, max(0, size - _STDERR_TAIL)).decode("utf-8", "replace")
 
 
 def _read_all(descriptor: int, size: int) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from dataclasses import replace
 
 from microcoder.evaluator import calibration
 from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM, Pace
@@ -55,7 +54,7 @@ class TimedRuns:
                 again = self._run(kind, task, prepared.limits, slowdown)
                 again = again.slowed_by(self._measure_slowdown(again))
             return min(run, again, key=lambda run: run.cpu_seconds)
-        if was_killed(run, prepared.find_failure(run)):
+        if run.result.signal and was_killed(run, prepared.find_failure(run)):
             self.retries += 1
             with self._gate.shared():
                 return self._run(kind, task, prepared.limits, slowdown)
@@ -108,7 +107,8 @@ class TimedRuns:
             return run, slowdown
 
     def _run(self, kind: Kind, task: Task, limits: Limits, slowdown: float) -> Run:
-        generous = replace(limits, cpu_seconds=_GRACE * slowdown * limits.cpu_seconds)
+        cpu_seconds = _GRACE * slowdown * limits.cpu_seconds
+        generous = Limits(cpu_seconds, limits.wall_seconds, limits.memory_bytes, limits.output_bytes)
         return self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, generous))
 
 
