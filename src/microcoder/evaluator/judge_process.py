@@ -24,9 +24,12 @@ from microcoder.types import Problem, Program, Verdict
 
 
 def main() -> None:
-    """Serve the socket whose descriptor is the last argument, then end with all sandboxes."""
+    """Serve a socket, then end with all sandboxes; arguments: the parent's process id, the descriptor."""
     # Also where another process has the other end of the socket, such as a fork of the one that ended.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(sys.argv[-2]):
+        # It ended before it could be tied to us.
+        os._exit(0)
     signal.signal(signal.SIGTERM, _end)
     JudgeProcess(Channel(int(sys.argv[-1]))).serve()
     # What still runs are threads whose sandboxes were ended.

@@ -367,8 +367,9 @@ class _Process:
 
 def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
     """Start a judge process that imports what this process would, and is not there for a terminal's Ctrl-C."""
+    path = json.dumps([entry or os.getcwd() for entry in sys.path])
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _START, json.dumps([path or os.getcwd() for path in sys.path]), str(descriptor)],
+        [sys.executable, "-P", "-c", _START, path, str(os.getpid()), str(descriptor)],
         pass_fds=[descriptor],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
