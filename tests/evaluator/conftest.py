@@ -3,6 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from microcoder.evaluator import Judge
+from microcoder.evaluator.workers import Workers
 from microcoder.types import Problem, Program, TestCase, Verdict
 
 ADD = "a, b = map(int, input().split())\nprint(a + b)\n"
@@ -25,3 +26,9 @@ def judge_one() -> Iterator[Judge]:
 def run(judging: Judge, code: str | None, problem: Problem) -> Verdict:
     """Judge one program."""
     return judging.judge([Program(code)], [problem])[0]
+
+
+def workers_of(judging: Judge) -> Workers:
+    """The threads of a judge that has no processes."""
+    assert isinstance(judging._pool, Workers)
+    return judging._pool

@@ -24,7 +24,7 @@ from microcoder.evaluator.session import Session
 from microcoder.evaluator.supervisor import LoadedProgram, Sandbox, SandboxDied
 from microcoder.types import Outcome, Program
 
-from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from .conftest import make_problem, run, workers_of  # pyrefly: ignore[missing-import]
 
 ONE_TEST = ("", "3")
 
@@ -173,7 +173,7 @@ def test_niceness_is_checked() -> None:
 def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
     with Judge(workers=1, time_scale=1, nice=7) as judging:
         future = judging.submit(Program("import time\ntime.sleep(99)"), make_problem(ONE_TEST, time_limit_seconds=0.3))
-        sandbox = judging._sessions[0]._sandboxes._started[Kind()]
+        sandbox = workers_of(judging).sessions[0]._sandboxes._started[Kind()]
         while len(family := list(idleness._family(sandbox.pid))) < 2 + judging.isolation.enforced.count(
             "pid_namespace"
         ):

@@ -20,7 +20,7 @@ from microcoder.evaluator.session import Session
 from microcoder.evaluator.supervisor import Limits, LoadedProgram, Sandbox, SandboxDied
 from microcoder.types import Outcome, Problem, Program, Verdict
 
-from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
+from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
 
 FIVE_TESTS = tuple((f"{n} 1", str(n + 1)) for n in range(5))
 
@@ -111,11 +111,11 @@ def test_a_killed_fork_server_is_replaced_and_the_test_run_again() -> None:
     programs = [Program(f"{slow}# {n}") for n in range(4)]
     with Judge(workers=1) as judging:
         run(judging, ADD, make_problem(("1 2", "3")))
-        (first,) = judging._sessions[0]._sandboxes._started.values()
+        (first,) = workers_of(judging).sessions[0]._sandboxes._started.values()
         killer = threading.Timer(0.6, os.kill, (first.pid, signal.SIGKILL))
         killer.start()
         verdicts = judging.judge(programs, [make_problem(("1 2", "3"))] * 4)
-        (second,) = judging._sessions[0]._sandboxes._started.values()
+        (second,) = workers_of(judging).sessions[0]._sandboxes._started.values()
     assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 4
     assert first.pid != second.pid
 
@@ -142,7 +142,7 @@ def test_a_run_that_was_cut_off_by_any_error_answers_nobody_else() -> None:
 def test_a_second_death_is_a_fault_of_that_program_alone() -> None:
     def kill_whatever_runs() -> None:
         while not stop.wait(0.15):
-            for sandbox in list(judging._sessions[0]._sandboxes._started.values()):
+            for sandbox in list(workers_of(judging).sessions[0]._sandboxes._started.values()):
                 sandbox.interrupt()
 
     stop = threading.Event()
@@ -197,7 +197,7 @@ from microcoder.evaluator import Judge
 problem = Problem(id="p", tests=[{"input": "", "output": ""}], time_limit_seconds=60)
 with Judge(workers=2) as judging:
     judging.judge([Program("")], [problem])
-    sandboxes = [s.pid for session in judging._sessions for s in session._sandboxes._started.values()]
+    sandboxes = [s.pid for session in judging._pool.sessions for s in session._sandboxes._started.values()]
     print(*sandboxes, flush=True)
     judging.judge([Program("while True: pass"), Program("while 1: pass")], [problem] * 2)
 """

@@ -18,7 +18,7 @@ from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.schedule import Room
 from microcoder.types import Outcome, Program, Verdict
 
-from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
+from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
 
 PROBLEM = make_problem(("1 2", "3"))
 
@@ -186,7 +186,7 @@ def test_a_large_input_is_shared_and_read_from_its_start_by_each() -> None:
     with Judge(workers=2) as judging:
         codes = [f"print(sum(map(int, input().split())))  # {n}" for n in range(6)] + ["import os\nos.ftruncate(0, 0)"]
         verdicts = judging.judge([Program(code) for code in codes], [problem] * 7)
-        assert len(judging._inputs._files) == 2
+        assert len(workers_of(judging)._inputs._files) == 2
     assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 6 + [Outcome.RUNTIME_ERROR]
 
 

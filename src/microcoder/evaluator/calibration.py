@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 PROGRAM = """
 words, total = {}, 0
@@ -69,10 +69,17 @@ def measure_scale(measure: Callable[[], float]) -> float:
 class Pace:
     """How fast this machine runs at best, and of late; shared by the workers of a judge."""
 
-    def __init__(self) -> None:
+    def __init__(self, best: Mapping[str, float] | None = None) -> None:
+        """Note what the programs took at best, where that was seen before."""
         self._lock = threading.Lock()
-        self._best: dict[str, float] = {}
+        self._best: dict[str, float] = dict(best or {})
         self._recent: deque[float] = deque([1.0], maxlen=_NUM_RECENT)
+
+    @property
+    def best(self) -> dict[str, float]:
+        """CPU seconds that the programs took at best."""
+        with self._lock:
+            return dict(self._best)
 
     @property
     def slowdown(self) -> float:

@@ -1,7 +1,7 @@
 """The evaluator's front: programs and problems in, verdicts out, many at a time.
 
-The judging threads live as long as the `Judge`, each with warm sandboxes of its own; nothing is forked from the
-calling process, so it may hold torch, threads and a GPU.
+The judging threads live as long as the `Judge`, each with warm sandboxes of its own, in this process or, where they are
+many, in processes of their own. Nothing is forked from the calling process, so it may hold torch, threads and a GPU.
 """
 
 from __future__ import annotations
@@ -10,36 +10,33 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Self, cast
+from typing import Self, TypeVar, cast
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import executions, verdicts
-from microcoder.evaluator.builds import BuildCache
-from microcoder.evaluator.calibration import Pace
 from microcoder.evaluator.environment import JudgingEnvironment, describe_environment
 from microcoder.evaluator.executions import Execution, Invocation
-from microcoder.evaluator.headers import HeaderShelf
-from microcoder.evaluator.inputs import InputShelf
-from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import check_language, language_of
 from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, VerdictCache
 from microcoder.evaluator.package_folders import PackageShelf
 from microcoder.evaluator.packages import STANDARD, load_profile
+from microcoder.evaluator.processes import Processes, count_processes
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.schedule import Room
-from microcoder.evaluator.session import STOP_RULES, Abandoned, Session, StopRule
+from microcoder.evaluator.session import STOP_RULES, StopRule
 from microcoder.evaluator.siblings import LEAST_FACTOR
 from microcoder.evaluator.statistics import Statistics
-from microcoder.evaluator.turns import Gate, most_workers
+from microcoder.evaluator.workers import Pool, Settings, Work, Workers
 from microcoder.machine import count_processors, require_linux
-from microcoder.types import Outcome, Problem, Program, Verdict
+from microcoder.types import Problem, Program, Verdict
 
 OnVerdict = Callable[[int, Verdict], None]
 """Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
 
-_JOIN_SECONDS = 10.0
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -52,20 +49,16 @@ class _Waiter:
 
 @dataclass(slots=True)
 class _Job:
+    """A program under way, and everybody who waits for its verdict."""
+
     key: Key
-    program: Program
     problem: KnownProblem
     waiters: list[_Waiter]
+    work: Work | None = None
 
     def is_wanted(self) -> bool:
         """Whether anybody still waits."""
         return not all(waiter.is_gone() for waiter in tuple(self.waiters))
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _RunJob:
-    invocation: Invocation
-    future: Future[Execution]
 
 
 class Judge:
@@ -75,6 +68,7 @@ class Judge:
         self,
         *,
         workers: int | None = None,
+        processes: int | None = None,
         stop: StopRule = "first_limit",
         time_scale: float | None = None,
         max_waiting: int = 1024,
@@ -91,6 +85,8 @@ class Judge:
 
         Args:
             workers: programs judged at the same time; the number of usable processors where it is left out.
+            processes: that the workers are spread over, since one Python process keeps up with few; 0 for threads of
+                this process, which is what up to 8 workers are where it is left out. They start as they are needed.
             stop: when a program's remaining tests are left out.
             time_scale: what CPU limits are multiplied by; measured (see `calibration`) where it is left out.
             max_waiting: programs that `submit` and `judge_async` take before they make their callers wait.
@@ -130,49 +126,41 @@ class Judge:
         if sibling_limit is not None and not sibling_limit >= LEAST_FACTOR:
             raise ConfigError(f"sibling_limit = {sibling_limit}; use {LEAST_FACTOR:g} or more, or leave it out")
         self.workers = workers or count_processors()
+        self.processes = count_processes(self.workers) if processes is None else processes
+        """How many judge processes there are at most; 0 where the workers are threads of this one."""
+        if not 0 <= self.processes <= self.workers:
+            raise ConfigError(f"processes = {processes}; use 0 to {self.workers}, the number of workers")
         self.stop: StopRule = stop
         self._is_closed = False
-        self._jobs: SimpleQueue[_Job | _RunJob | None] = SimpleQueue()
         self._room = Room(max_waiting)
         self._lock = threading.Lock()
         self._in_flight: dict[Key, _Job] = {}
-        self._running: set[_RunJob] = set()
-        self._renew_after = renew_after
+        self._running: set[Future[Execution]] = set()
         self._cache = VerdictCache(cache_size)
         self._judged = self._from_cache = self._faults = self._runs = self._checker_crashes = 0
-        self._given_scale = time_scale
-        self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
-        self._inputs = InputShelf()
-        self._gate = gate = Gate(
-            self.workers, is_work_waiting=lambda: not self._jobs.empty(), on_aside=self._replace_worker
+        settings = Settings(
+            stop=stop,
+            time_scale=time_scale,
+            renew_after=renew_after,
+            nice=nice,
+            packages=packages,
+            batch_tests=batch_tests,
+            sibling_limit=sibling_limit,
+            unsafe=unsafe,
+            layers=tuple(layers),
         )
-        builds, pace = BuildCache(), Pace()
-        shelf, headers = PackageShelf(load_profile(packages)), HeaderShelf(layers=layers, nice=nice)
-        self._sessions = [
-            Session(
-                layers=layers,
-                unsafe=unsafe,
-                gate=gate,
-                builds=builds,
-                inputs=self._inputs,
-                packages=shelf,
-                batch_tests=batch_tests,
-                headers=headers,
-                sibling_limit=sibling_limit,
-                pace=pace,
-                nice=nice,
-            )
-            for _ in range(most_workers(self.workers))
-        ]
-        self._threads: list[threading.Thread] = []
-        self._start_thread()
-        answer = self._first.get()
-        if isinstance(answer, Exception):
+        shelf = PackageShelf(load_profile(packages))
+        if self.processes:
+            self._pool: Pool = Processes(self.processes, self.workers, settings)
+        else:
+            self._pool = Workers(self.workers, settings, shelf)
+        try:
+            self.isolation, self.time_scale = self._pool.open()
+            """The layers that hold around every program, and what CPU limits are multiplied by."""
+        except BaseException:
             self.close()
-            raise answer
-        self.isolation, self.time_scale = answer
-        """The layers that hold around every program, and what CPU limits are multiplied by."""
-        self.environment: JudgingEnvironment = describe_environment(shelf, self._sessions[0].call_stack)
+            raise
+        self.environment: JudgingEnvironment = describe_environment(shelf, self._pool.call_stack)
         """What programs run on: the Python that problems without a version mean, and the packages."""
         self._shelf = ProblemShelf(time_scale=self.time_scale)
 
@@ -187,26 +175,13 @@ class Judge:
     @property
     def statistics(self) -> Statistics:
         """What was done so far."""
-        names = ("retries", "reruns", "lowered")
-        retries, reruns, lowered = (sum(getattr(s, name) for s in self._sessions) for name in names)
-        extended, blind = (sum(getattr(s.waits, name) for s in self._sessions) for name in ("extended", "blind"))
-        sharing = [session.sharing for session in self._sessions]
         return Statistics(
-            shared=sum(s.shared for s in sharing),
-            fallbacks=sum(s.fallbacks for s in sharing),
-            rechecked=sum(s.rechecked for s in sharing),
-            differences=sum(s.differences for s in sharing),
             judged=self._judged,
             from_cache=self._from_cache,
             faults=self._faults,
-            retries=retries,
-            reruns=reruns,
             runs=self._runs,
-            extended=extended,
-            blind=blind,
-            lowered=lowered,
-            aside=self._gate.times_aside,
             checker_crashes=self._checker_crashes,
+            **self._pool.counts._asdict(),
         )
 
     def judge(
@@ -231,17 +206,24 @@ class Judge:
         ready: SimpleQueue[tuple[int, Verdict]] = SimpleQueue()
         results: list[Verdict | None] = [None] * len(programs)
         is_over = threading.Event()
+        num_ready = 0
+        jobs: list[_Job] = []
         try:
             for index in sorted(range(len(programs)), key=lambda index: -known[index].expected_seconds):
                 waiter = _Waiter(lambda verdict, index=index: ready.put((index, verdict)), is_over.is_set)
-                self._enqueue(programs[index], known[index], waiter)
-            for _ in programs:
+                if job := self._enqueue(programs[index], known[index], waiter):
+                    jobs.append(job)
+            while num_ready < len(programs):
                 index, verdict = ready.get()
                 results[index] = verdict
+                num_ready += 1
                 if on_verdict is not None:
                     on_verdict(index, verdict)
         finally:
             is_over.set()
+            if num_ready < len(programs):
+                for job in jobs:
+                    self._withdraw(job)
         return cast(list[Verdict], results)
 
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
@@ -297,24 +279,15 @@ class Judge:
 
     def close(self) -> None:
         """End all sandboxes at once; what is still being judged ends as a fault of the sandbox."""
-        with self._lock:
-            self._is_closed = True
-        self._gate.dismiss()
-        for session in self._sessions:
-            session.interrupt()
-        for _ in self._threads:
-            self._jobs.put(None)
-        for thread in self._threads:
-            thread.join(_JOIN_SECONDS)
+        self._is_closed = True
+        self._pool.close()
         with self._lock:
             left, self._in_flight = list(self._in_flight.values()), {}
             runs, self._running = self._running, set()
         for job in left:
-            _answer(job.waiters, _fault(job, "the judge was closed"))
-        for run in runs:
-            if not run.future.cancelled():
-                run.future.set_result(executions.fault("the judge was closed"))
-        self._inputs.close()
+            _answer(job.waiters, verdicts.unjudged("the judge was closed", len(job.problem.prepared.tests)))
+        for future in runs:
+            _settle(future, executions.fault("the judge was closed"))
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -331,155 +304,103 @@ class Judge:
     def _enter(self, program: Program, problem: KnownProblem) -> Future[Verdict]:
         """Have a program judged that was given a place."""
         future: Future[Verdict] = Future()
-
-        def answer(verdict: Verdict) -> None:
-            if future.set_running_or_notify_cancel():
-                future.set_result(verdict)
-
         future.add_done_callback(lambda _: self._room.leave())
+        waiter = _Waiter(lambda verdict: _settle(future, verdict), future.cancelled)
         try:
-            self._enqueue(program, problem, _Waiter(answer, future.cancelled))
+            job = self._enqueue(program, problem, waiter)
         except EvaluatorFault:
             future.cancel()
             raise
+        if job is not None:
+            future.add_done_callback(lambda done: self._withdraw(job) if done.cancelled() else None)
         return future
 
-    def _enqueue(self, program: Program, problem: KnownProblem, waiter: _Waiter) -> None:
-        """Have a program judged, unless its verdict is known or on its way."""
+    def _enqueue(self, program: Program, problem: KnownProblem, waiter: _Waiter) -> _Job | None:
+        """Have a program judged, unless its verdict is known; return what is under way."""
         key = problem.key_of(program)
         with self._lock:
             self._check_open()
             known = self._cache.find(key)
             job = self._in_flight.get(key)
-            if known is None and job is None:
-                job = self._in_flight[key] = _Job(key, program, problem, [waiter])
-                self._put(job)
-                return
-            self._from_cache += 1
-            if known is None and job is not None:
-                job.waiters.append(waiter)
+            is_new = known is None and job is None
+            if is_new:
+                job = self._in_flight[key] = _Job(key, problem, [waiter])
+                job.work = Work(program, problem, None, job.is_wanted, partial(self._finish, job))
+            else:
+                self._from_cache += 1
+                if known is None and job is not None:
+                    job.waiters.append(waiter)
         if known is not None:
             waiter.answer(known)
+            return None
+        if is_new and job is not None and job.work is not None:
+            self._pool.put(job.work)
+        return job
+
+    def _withdraw(self, job: _Job) -> None:
+        """Somebody is gone who waited for this."""
+        if job.work is not None and not job.is_wanted():
+            self._pool.withdraw(job.work)
+
+    def _finish(self, job: _Job, verdict: Verdict | Execution | None) -> None:
+        """Keep a verdict and tell everybody who waits for it; without one nobody seemed to wait any more."""
+        assert not isinstance(verdict, Execution)
+        waiters: list[_Waiter] = []
+        with self._lock:
+            if verdict is None:
+                if not job.is_wanted():
+                    self._in_flight.pop(job.key, None)
+                    return
+            else:
+                self._judged += 1
+                self._faults += not verdict.is_scorable
+                self._checker_crashes += verdict.is_checker_crash
+                job.problem.note_seconds(sum(test.wall_seconds for test in verdict.tests))
+                self._cache.keep(job.key, verdict)
+                # Closing the judge may have answered them already.
+                if self._in_flight.pop(job.key, None):
+                    waiters = job.waiters
+        if verdict is not None:
+            _answer(waiters, verdict)
+        elif job.work is not None:
+            # Somebody has joined since that was last looked at.
+            self._pool.put(job.work)
 
     def _enter_run(self, invocation: Invocation) -> Future[Execution]:
         """Have a program run that was given a place."""
-        job = _RunJob(invocation, Future())
-        job.future.add_done_callback(lambda _: self._room.leave())
+        future: Future[Execution] = Future()
+        future.add_done_callback(lambda _: self._room.leave())
+
+        def finish(execution: Verdict | Execution | None) -> None:
+            with self._lock:
+                self._runs += execution is not None
+                # Closing the judge may have answered it already.
+                is_open = future in self._running
+                self._running.discard(future)
+            if isinstance(execution, Execution) and is_open:
+                _settle(future, execution)
+
         try:
             with self._lock:
                 self._check_open()
-                self._running.add(job)
-                self._put(job)
+                self._running.add(future)
         except EvaluatorFault:
-            job.future.cancel()
+            future.cancel()
             raise
-        return job.future
+        work = Work(invocation.program, None, invocation, lambda: not future.cancelled(), finish)
+        self._pool.put(work)
+        return future
 
-    def _put(self, job: _Job | _RunJob) -> None:
-        """Give a job to the workers; with the lock held."""
-        self._jobs.put(job)
-        self._call_worker()
 
-    def _call_worker(self) -> None:
-        """Put one more to work where work and a place for it are waiting; with the lock held."""
-        num_wanted = min(len(self._in_flight) + len(self._running), len(self._sessions))
-        if not self._gate.call_up() and len(self._threads) < num_wanted and not self._is_closed:
-            self._start_thread()
-
-    def _replace_worker(self) -> None:
-        """Have another take over the place of one whose program stands aside."""
-        with self._lock:
-            if not self._jobs.empty():
-                self._call_worker()
-
-    def _start_thread(self) -> None:
-        self._gate.begin_work()
-        number = len(self._threads)
-        thread = threading.Thread(target=self._work, args=(number,), name=f"judge-{number}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _work(self, number: int) -> None:
-        session = self._sessions[number]
-        if number == 0:
-            try:
-                isolation, measured = session.open(), session.measure_time_scale()
-                self._first.put((isolation, self._given_scale or measured))
-            except Exception as error:
-                self._first.put(error)
-        num_done = 0
-        while (job := self._next_job()) is not None:
-            if isinstance(job, _RunJob):
-                self._run(session, job)
-            else:
-                self._judge(session, job)
-            num_done += 1
-            if self._renew_after and num_done % self._renew_after == 0:
-                session.renew()
-        session.close()
-
-    def _next_job(self) -> _Job | _RunJob | None:
-        self._gate.stand_by()
-        return self._jobs.get()
-
-    def _run(self, session: Session, job: _RunJob) -> None:
-        is_wanted = job.future.set_running_or_notify_cancel()
-        execution = None
-        if is_wanted:
-            try:
-                execution = session.run(job.invocation, self.time_scale)
-            except Exception as error:
-                execution = executions.fault(f"{type(error).__name__}: {error}")
-        with self._lock:
-            self._runs += is_wanted
-            # Closing the judge may have answered it already.
-            is_open = job in self._running
-            self._running.discard(job)
-        if execution is not None and is_open:
-            job.future.set_result(execution)
-
-    def _judge(self, session: Session, job: _Job) -> None:
-        if self._give_up(job):
-            return
-        try:
-            verdict = session.judge(job.program, job.problem.prepared, self.stop, job.is_wanted)
-        except Abandoned:
-            if not self._give_up(job):
-                self._jobs.put(job)
-            return
-        except Exception as error:
-            verdict = _fault(job, f"{type(error).__name__}: {error}")
-        self._finish(job, verdict)
-
-    def _give_up(self, job: _Job) -> bool:
-        """Forget a job that nobody waits for; somebody may have joined since that was last looked at."""
-        with self._lock:
-            if job.is_wanted():
-                return False
-            self._in_flight.pop(job.key, None)
-            return True
-
-    def _finish(self, job: _Job, verdict: Verdict) -> None:
-        """Keep a verdict and tell everybody who waits for it."""
-        with self._lock:
-            self._judged += 1
-            self._faults += not verdict.is_scorable
-            self._checker_crashes += verdict.is_checker_crash
-            job.problem.note_seconds(sum(test.wall_seconds for test in verdict.tests))
-            self._cache.keep(job.key, verdict)
-            # Closing the judge may have answered them already.
-            waiters = job.waiters if self._in_flight.pop(job.key, None) else []
-        _answer(waiters, verdict)
+def _settle(future: Future[T], result: T) -> None:
+    """Answer a future, unless its owner has given it up."""
+    if future.set_running_or_notify_cancel():
+        future.set_result(result)
 
 
 def _answer(waiters: Sequence[_Waiter], verdict: Verdict) -> None:
     for waiter in waiters:
         waiter.answer(verdict)
-
-
-def _fault(job: _Job, message: str) -> Verdict:
-    result = verdicts.sandbox_fault(message)
-    return Verdict(Outcome.SANDBOX_FAULT, (result,), len(job.problem.prepared.tests), result.detail)
 
 
 def judge(

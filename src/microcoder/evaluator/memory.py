@@ -34,6 +34,11 @@ class KnownProblem:
         """How long the next program may take: the time limit while none was seen."""
         return self.prepared.limits.cpu_seconds if self.seen_seconds is None else self.seen_seconds
 
+    @property
+    def num_bytes(self) -> int:
+        """Of its tests, which are held twice: as text and as what a program reads."""
+        return 2 * sum(len(test.input) + len(test.output) for test in self.prepared.problem.tests)
+
     def key_of(self, program: Program) -> Key:
         """Return what a verdict on this program is kept by."""
         text = program.reason if program.code is None else "=" + program.code
@@ -75,14 +80,10 @@ class ProblemShelf:
             if content in self._known:
                 return self._known[content]
             known = self._known[content] = KnownProblem(self._num_prepared, prepared)
-            self._num_bytes += _size_of(problem)
+            self._num_bytes += known.num_bytes
             while len(self._known) > _MAX_PROBLEMS or (self._num_bytes > _MAX_PROBLEM_BYTES and len(self._known) > 1):
-                self._num_bytes -= _size_of(self._known.popitem(last=False)[1].prepared.problem)
+                self._num_bytes -= self._known.popitem(last=False)[1].num_bytes
         return known
-
-
-def _size_of(problem: Problem) -> int:
-    return 2 * sum(len(test.input) + len(test.output) for test in problem.tests)
 
 
 class VerdictCache:

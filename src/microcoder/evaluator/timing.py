@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from dataclasses import replace
 
 from microcoder.evaluator import calibration
 from microcoder.evaluator.attendance import FindLowerLimit
@@ -61,7 +60,7 @@ class TimedRuns:
                 again = self._run(kind, task, prepared.limits, slowdown)
                 again = again.slowed_by(self._measure_slowdown(again))
             return min(run, again, key=lambda run: run.cpu_seconds)
-        if was_killed(run, prepared.find_failure(run)):
+        if run.result.signal and was_killed(run, prepared.find_failure(run)):
             self.retries += 1
             with self._turn.shared():
                 return self._run(kind, task, prepared.limits, slowdown)
@@ -127,11 +126,8 @@ class TimedRuns:
         slowdown: float,
         find_lower_limit: FindLowerLimit = lambda: None,
     ) -> Run:
-        generous = replace(
-            limits,
-            cpu_seconds=_GRACE * slowdown * limits.cpu_seconds,
-            wall_seconds=slowdown * limits.wall_seconds,
-        )
+        cpu_seconds, wall_seconds = _GRACE * slowdown * limits.cpu_seconds, slowdown * limits.wall_seconds
+        generous = Limits(cpu_seconds, wall_seconds, limits.memory_bytes, limits.output_bytes)
         return self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, generous, find_lower_limit))
 
 

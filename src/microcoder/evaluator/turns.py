@@ -39,27 +39,15 @@ class _Waiter:
 class Gate:
     """A number of places, or one program alone; whoever waits to be alone goes before newcomers."""
 
-    def __init__(
-        self,
-        places: int = 1,
-        *,
-        is_work_waiting: Callable[[], bool] = lambda: False,
-        on_aside: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Open it.
-
-        Args:
-            places: programs that run at a time.
-            is_work_waiting: whether there are programs that no worker has begun yet.
-            on_aside: called without a lock after a program stood aside, so that another worker can be called up.
-        """
+    def __init__(self, places: int = 1) -> None:
+        """Open it for so many programs at a time."""
         self.places = places
         self.num_aside = 0
         """Programs under way that hold no place: idle ones, and long ones that wait for their next slice."""
         self.times_aside = 0
         """How often a program stood aside."""
-        self._is_work_waiting = is_work_waiting
-        self._on_aside = on_aside
+        self._is_work_waiting: Callable[[], bool] = lambda: False
+        self._on_aside: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self._holders = 0
         self._is_alone = False
@@ -69,6 +57,18 @@ class Gate:
         self._short: deque[_Waiter] = deque()
         self._long: deque[_Waiter] = deque()
         self._spare: deque[_Waiter] = deque()
+
+    def open(self, places: int, *, is_work_waiting: Callable[[], bool], on_aside: Callable[[], None]) -> None:
+        """Tie it to a pool of workers.
+
+        Args:
+            places: programs that run at a time.
+            is_work_waiting: whether there are programs that no worker has begun yet.
+            on_aside: called without a lock after a program stood aside, so that another worker can be called up.
+        """
+        self.places = places
+        self._is_work_waiting = is_work_waiting
+        self._on_aside = on_aside
 
     def enter(self, *, is_long: bool = False) -> None:
         """Wait for a place; long programs come after short ones."""

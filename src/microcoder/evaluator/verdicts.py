@@ -24,7 +24,7 @@ from microcoder.evaluator.compare import Comparison, compare_output, compare_val
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, WALL_EXPIRED
 from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.evaluator.values import MalformedWire, decode_value
-from microcoder.types import CHECKER_FAULT, SIBLING_LIMIT, Checker, Outcome, TestResult
+from microcoder.types import CHECKER_FAULT, SIBLING_LIMIT, Checker, Outcome, TestResult, Verdict
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 _NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
@@ -134,6 +134,12 @@ def build_error(message: str) -> TestResult:
 def sandbox_fault(detail: str) -> TestResult:
     """Return the result of a test that our machine could not run."""
     return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", shorten(detail))
+
+
+def unjudged(detail: str, num_tests: int) -> Verdict:
+    """Return the verdict on a program that our machine could not judge."""
+    result = sandbox_fault(detail)
+    return Verdict(Outcome.SANDBOX_FAULT, (result,), num_tests, result.detail)
 
 
 def checker_fault(what: str) -> TestResult:

@@ -1,0 +1,282 @@
+"""The threads that judge: each with warm sandboxes of its own, all of them in one process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import NamedTuple, Protocol
+
+from microcoder.evaluator import executions, verdicts
+from microcoder.evaluator.builds import BuildCache
+from microcoder.evaluator.calibration import Pace
+from microcoder.evaluator.executions import Execution, Invocation
+from microcoder.evaluator.headers import HeaderShelf
+from microcoder.evaluator.inputs import InputShelf
+from microcoder.evaluator.isolation import Isolation
+from microcoder.evaluator.memory import KnownProblem
+from microcoder.evaluator.package_folders import PackageShelf
+from microcoder.evaluator.session import Abandoned, Session, StopRule
+from microcoder.evaluator.turns import Gate, most_workers
+from microcoder.types import Program, Verdict
+
+_JOIN_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all workers of a judge have in common; it travels to the processes of a judge."""
+
+    stop: StopRule
+    time_scale: float | None
+    """What CPU limits are multiplied by; None to have it measured."""
+    renew_after: int
+    nice: int
+    packages: str
+    batch_tests: bool
+    sibling_limit: float | None
+    unsafe: bool
+    layers: tuple[str, ...]
+
+
+class Counts(NamedTuple):
+    """What sessions count; see `judge.Statistics`."""
+
+    retries: int = 0
+    reruns: int = 0
+    extended: int = 0
+    blind: int = 0
+    shared: int = 0
+    fallbacks: int = 0
+    rechecked: int = 0
+    differences: int = 0
+    aside: int = 0
+    lowered: int = 0
+
+
+def sum_counts(counts: Iterable[Counts]) -> Counts:
+    """Return the sum of each."""
+    return Counts._make([sum(values) for values in zip(*counts, strict=True)])
+
+
+def _counts_of(session: Session) -> Counts:
+    waits, sharing = session.waits, session.sharing
+    return Counts(
+        retries=session.retries,
+        reruns=session.reruns,
+        extended=waits.extended,
+        blind=waits.blind,
+        shared=sharing.shared,
+        fallbacks=sharing.fallbacks,
+        rechecked=sharing.rechecked,
+        differences=sharing.differences,
+        lowered=session.lowered,
+    )
+
+
+@dataclass(eq=False, slots=True)
+class Work:
+    """A program to judge or to run, and where its answer goes."""
+
+    program: Program
+    problem: KnownProblem | None
+    """None for a program that is only run."""
+    invocation: Invocation | None
+    is_wanted: Callable[[], bool]
+    finish: Callable[[Verdict | Execution | None], None]
+    """Called with the answer, or None where the work was given up since nobody wanted it."""
+
+    def fault(self, message: str) -> Verdict | Execution:
+        """Return the answer where our machine failed."""
+        if self.problem is None:
+            return executions.fault(message)
+        return verdicts.unjudged(message, len(self.problem.prepared.tests))
+
+
+class Pool(Protocol):
+    """Workers, wherever they are."""
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted so far."""
+        ...
+
+    @property
+    def call_stack(self) -> str:
+        """What the first sandbox says of the call stack, see `Sandbox`."""
+        ...
+
+    def open(self) -> tuple[Isolation, float]:
+        """Start the first sandbox; return what holds around programs, and what CPU limits are multiplied by."""
+        ...
+
+    def put(self, work: Work) -> None:
+        """Take work, which is begun in the order in which it came."""
+        ...
+
+    def withdraw(self, work: Work) -> None:
+        """Look at once whether work is still wanted."""
+        ...
+
+    def close(self) -> None:
+        """End all sandboxes; work that is under way may end as a fault, or without an answer."""
+        ...
+
+
+class Workers:
+    """A pool of threads."""
+
+    def __init__(
+        self,
+        size: int,
+        settings: Settings,
+        packages: PackageShelf,
+        *,
+        gate: Gate | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            size: threads at most; one is started where there is work for it.
+            settings: what they have in common.
+            packages: what programs may import.
+            gate: for tests that are to run alone.
+            pace: how fast this machine was seen to run.
+        """
+        self.size = size
+        self.time_scale = settings.time_scale or 1.0
+        self._settings = settings
+        self._work: SimpleQueue[Work | None] = SimpleQueue()
+        self._first: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._num_open = 0
+        self._is_closed = False
+        self._inputs = InputShelf()
+        self.pace = pace or Pace()
+        """How fast this machine runs."""
+        self._gate = gate or Gate()
+        self._gate.open(size, is_work_waiting=lambda: not self._work.empty(), on_aside=self._replace)
+        builds, headers = BuildCache(), HeaderShelf(layers=settings.layers, nice=settings.nice)
+        self.sessions = [
+            Session(
+                layers=settings.layers,
+                unsafe=settings.unsafe,
+                gate=self._gate,
+                builds=builds,
+                inputs=self._inputs,
+                packages=packages,
+                batch_tests=settings.batch_tests,
+                headers=headers,
+                sibling_limit=settings.sibling_limit,
+                pace=self.pace,
+                nice=settings.nice,
+            )
+            for _ in range(most_workers(size))
+        ]
+        """One for each thread: those whose programs run, and those whose programs stand aside."""
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted so far."""
+        return sum_counts(map(_counts_of, self.sessions))._replace(aside=self._gate.times_aside)
+
+    @property
+    def call_stack(self) -> str:
+        """What the first sandbox says of the call stack, see `Sandbox`."""
+        return self.sessions[0].call_stack
+
+    def open(self) -> tuple[Isolation, float]:
+        """Start the first sandbox; return what holds around programs, and what CPU limits are multiplied by.
+
+        Raises:
+            EvaluatorFault: it does not start, or does not hold.
+            SandboxDied: it broke.
+        """
+        with self._lock:
+            self._start_thread()
+        answer = self._first.get()
+        if isinstance(answer, Exception):
+            raise answer
+        self.time_scale = answer[1]
+        return answer
+
+    def put(self, work: Work) -> None:
+        """Take work, which is begun in the order in which it came."""
+        with self._lock:
+            self._num_open += 1
+            self._work.put(work)
+            self._call_up()
+
+    def withdraw(self, work: Work) -> None:
+        """Nothing to do: a thread asks before each test."""
+
+    def close(self) -> None:
+        """End all sandboxes; what is being judged ends as a fault."""
+        with self._lock:
+            self._is_closed = True
+        self._gate.dismiss()
+        for session in self.sessions:
+            session.interrupt()
+        for _ in self._threads:
+            self._work.put(None)
+        for thread in self._threads:
+            thread.join(_JOIN_SECONDS)
+        self._inputs.close()
+
+    def _call_up(self) -> None:
+        """Put one more to work where work and a place for it are waiting; with the lock held."""
+        num_wanted = min(self._num_open, len(self.sessions))
+        if not self._gate.call_up() and len(self._threads) < num_wanted and not self._is_closed:
+            self._start_thread()
+
+    def _replace(self) -> None:
+        """Have another take over the place of one whose program stands aside."""
+        with self._lock:
+            if not self._work.empty():
+                self._call_up()
+
+    def _start_thread(self) -> None:
+        self._gate.begin_work()
+        number = len(self._threads)
+        thread = threading.Thread(target=self._serve, args=(number,), name=f"judge-{number}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _serve(self, number: int) -> None:
+        session = self.sessions[number]
+        if number == 0:
+            try:
+                isolation, measured = session.open(), session.measure_time_scale()
+                self._first.put((isolation, self._settings.time_scale or measured))
+            except Exception as error:
+                self._first.put(error)
+        num_done = 0
+        while (work := self._next()) is not None:
+            answer = self._do(session, work)
+            with self._lock:
+                self._num_open -= 1
+            work.finish(answer)
+            num_done += 1
+            if self._settings.renew_after and num_done % self._settings.renew_after == 0:
+                session.renew()
+        session.close()
+
+    def _next(self) -> Work | None:
+        self._gate.stand_by()
+        return self._work.get()
+
+    def _do(self, session: Session, work: Work) -> Verdict | Execution | None:
+        if not work.is_wanted():
+            return None
+        try:
+            if work.problem is not None:
+                return session.judge(work.program, work.problem.prepared, self._settings.stop, work.is_wanted)
+            assert work.invocation is not None
+            return session.run(work.invocation, self.time_scale)
+        except Abandoned:
+            return None
+        except Exception as error:
+            return work.fault(f"{type(error).__name__}: {error}")
