@@ -128,7 +128,7 @@ def test_a_limit_from_siblings_ends_what_is_many_times_slower_and_is_not_kept() 
         verdict = judging.judge([*good, Program(ENDLESS)], [problem] * 3)[2]
         assert verdict.outcome is Outcome.TIME_LIMIT
         assert verdict.is_relative
-        assert "of 1.00 s, from 10 times the slowest accepted program of this problem" in verdict.detail
+        assert "of 0.50 s, from 10 times the slowest accepted program of this problem" in verdict.detail
         assert verdict.tests[0].cpu_seconds < 30
         assert judging.statistics.lowered == 1
         judging.judge([*good, Program(ENDLESS)], [problem] * 3)

@@ -69,7 +69,7 @@ def judge(
         Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
     sibling_limit
         How many times the CPU time of the slowest accepted program of its problem a test may take at most, once two
-        were accepted (at least 1 s, at most the problem's limit). Verdicts that it changes depend on the other
+        were accepted (at least 0.5 s, at most the problem's limit). Verdicts that it changes depend on the other
         programs; their method is sibling_limit.
     batch_tests
         Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md).

@@ -100,7 +100,7 @@ class Judge:
             batch_tests: let tests of a program share a process where nothing could get from one to the next (see
                 docs/sandbox.md); the verdicts are those of a process a test.
             sibling_limit: how many times the CPU time of the slowest accepted program of its problem a test may take at
-                most (1 s in any case, and never beyond the problem's limit); left out, the problem's limit decides
+                most (0.5 s in any case, and never beyond the problem's limit); left out, the problem's limit decides
                 alone. A verdict that it changes depends on the other programs: `Verdict.is_relative`.
             unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.

@@ -11,7 +11,7 @@ import threading
 from microcoder.types import Verdict
 
 LEAST_FACTOR = 2.0
-FLOOR_SECONDS = 1.0
+FLOOR_SECONDS = 0.5
 """No such limit is below this: times below it say more about the start of a program than about its algorithm."""
 _LEAST_ACCEPTED = 2
 """Programs that must have been accepted before: one alone may be the only fast one."""

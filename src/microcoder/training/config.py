@@ -184,7 +184,7 @@ class EvaluatorConfig(Config):
     """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins. A service must
     have been started with the same (`microcoder serve --packages`)."""
     sibling_limit: float | None = Field(default=None, ge=LEAST_FACTOR)
-    """A test may take so many times the CPU time of the slowest accepted answer to its problem (at least 1 s, at most
+    """A test may take so many times the CPU time of the slowest accepted answer to its problem (at least 0.5 s, at most
     the problem's limit), once two were accepted; None: the problem's limit alone. Rewards then depend on each other."""
     batch_tests: bool = True
     """Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md); a service
