@@ -30,7 +30,7 @@ _STARRED_NAMES = (
 )
 """Modules whose public names a LeetCode program may use without importing them; later ones win."""
 
-_scan_json = json.JSONDecoder().scan_once
+_scan_json = json.JSONDecoder().scan_once  # pyrefly: ignore[missing-attribute]
 _encode_json = json.JSONEncoder(separators=(",", ":")).encode
 
 Signature = Mapping[str, Any]
