@@ -74,6 +74,7 @@ class ForkServer:
 
     def __init__(self, descriptor: int) -> None:
         self._control = socket.socket(fileno=os.dup(descriptor))
+        self._buffers = [memoryview(bytearray(MAX_MESSAGE))]
         os.close(descriptor)
         try:
             config = json.loads(self._receive()[0].removeprefix(CONFIG))
@@ -293,14 +294,14 @@ class ForkServer:
 
     def _receive(self) -> tuple[bytes, list[int]]:
         try:
-            message, ancillary, _, _ = self._control.recvmsg(MAX_MESSAGE, _ANCILLARY_BYTES)
+            size, ancillary, _, _ = self._control.recvmsg_into(self._buffers, _ANCILLARY_BYTES)
         except ConnectionResetError:
             return b"", []
         descriptors = array.array("i")
         for level, kind, data in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
-        return message, list(descriptors)
+        return bytes(self._buffers[0][:size]), list(descriptors)
 
     def _clear_processes(self) -> bool:
         """Kill and reap whatever a test left running; return whether something is left all the same."""
