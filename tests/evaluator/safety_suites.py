@@ -1,9 +1,9 @@
 """The safety suites as lists of cases, and one way to run a case: the attempt, then a canary in the same sandbox.
 
 Run as a script, `python -m evaluator.safety_suites hostile [--together] [NAME ...]` in the folder `tests`, it judges a
-suite in one process, as whoever starts it, looks for what that left behind, and prints a report as JSON. The tests start it as
-themselves and as a user without rights (`as_user`). With `--together` every program has several tests, all of which
-share a process, whatever it names: what then holds is held without the screen.
+suite in one process, as whoever starts it, looks for what that left behind, and prints a report as JSON. The tests
+start it as themselves and as a user without rights (`as_user`). With `--together` every program has several tests, all
+of which share a process, whatever it names: what then holds is held without the screen.
 """
 
 from __future__ import annotations
