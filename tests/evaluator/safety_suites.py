@@ -1,8 +1,9 @@
 """The safety suites as lists of cases, and one way to run a case: the attempt, then a canary in the same sandbox.
 
-Run as a script, `python -m evaluator.safety_suites hostile [NAME ...]` in the folder `tests`, it judges a suite in one
-process, as whoever starts it, looks for what that left behind, and prints a report as JSON. The tests start it as
-themselves and as a user without rights (`as_user`).
+Run as a script, `python -m evaluator.safety_suites hostile [--together] [NAME ...]` in the folder `tests`, it judges a
+suite in one process, as whoever starts it, looks for what that left behind, and prints a report as JSON. The tests
+start it as themselves and as a user without rights (`as_user`). With `--together` every program has several tests, all
+of which share a process, whatever it names: what then holds is held without the screen.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from microcoder.evaluator import Judge
+from microcoder.evaluator import Judge, session
 from microcoder.evaluator.languages import LANGUAGES
+from microcoder.evaluator.supervisor import LoadedProgram
 from microcoder.types import Call, Checker, Outcome, Problem, Program, Verdict
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
@@ -37,6 +39,8 @@ _CANARY = Program(
 )
 _CANARY_OUTPUT = "3 7 1000 [] True 4300 0.8444218515250481 False True\n"
 _ENOUGH_SECONDS = 20.0
+_REPEATED = 3
+"""How often its tests, where they share a process."""
 _LIMIT_SECONDS = 0.3
 """Where running out of time is one way to be contained."""
 _ENDLESS_SECONDS = 0.1
@@ -189,26 +193,45 @@ def _is_allowed(verdict: Verdict, allowed: tuple[Outcome, ...] | None) -> bool:
     return not {test.verdict for test in verdict.tests} & {Outcome.ACCEPTED, Outcome.SANDBOX_FAULT}
 
 
+def share_from_the_first_test() -> None:
+    """Let tests share a process without the screen, and before any was accepted in a process of its own."""
+
+    def choose(_: object, trial: Any, results: list[Any]) -> Sequence[Any]:
+        is_plain = isinstance(trial.loaded, LoadedProgram) and trial.problem.problem.checker.type != "program"
+        return trial.problem.tests[len(results) :] if is_plain else ()
+
+    session.Session._choose_together = choose  # pyrefly: ignore[bad-assignment]
+
+
+def _with_more_tests(case: Case) -> Case:
+    more = {"tests": case.problem.tests * _REPEATED}
+    return case._replace(problem=case.problem.model_copy(update=more))
+
+
 def _children() -> Iterator[int]:
     """Children of this process, of all its threads: the outermost process of each sandbox."""
     for path in Path("/proc/self/task").glob("*/children"):
         yield from map(int, path.read_text().split())
 
 
-def judge_suite(suite: str, names: list[str]) -> dict[str, object]:
+def judge_suite(suite: str, names: list[str], *, together: bool = False) -> dict[str, object]:
     """Judge a suite, or those of its programs that are named; return the report."""
     complaints: dict[str, str] = {}
     make_case, known = (hostile_case, HOSTILE) if suite == "hostile" else (forging_case, FORGERIES)
+    if together:
+        share_from_the_first_test()
     leftovers = Leftovers()
     with Judge(workers=1, cache_size=0) as judging:
         for name in names or known:
-            case = make_case(name)
+            case = _with_more_tests(make_case(name)) if together else make_case(name)
             if can_be_judged(case) and (complaint := find_complaint(judging, case)):
                 complaints[name] = complaint
         users = leftovers.users_of(_children())
     report = {"user": os.getuid(), "level": judging.isolation.level, "users": sorted(users), "complaints": complaints}
+    report["shared"] = judging.statistics.shared
     return {**report, "left": leftovers.find(users)}
 
 
 if __name__ == "__main__":
-    print(json.dumps(judge_suite(sys.argv[1], sys.argv[2:])))
+    chosen = [name for name in sys.argv[2:] if name != "--together"]
+    print(json.dumps(judge_suite(sys.argv[1], chosen, together="--together" in sys.argv)))

@@ -27,6 +27,15 @@ def test_no_forgery_is_accepted(setting: str) -> None:
     assert report["left"] == []
 
 
+@pytest.mark.long
+def test_no_forgery_is_accepted_where_tests_share_a_process() -> None:
+    result = run_python(["-m", "evaluator.safety_suites", "forging", "--together"], "ourselves")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["complaints"] == {}
+    assert report["left"] == []
+
+
 def test_every_kind_of_problem_is_tried() -> None:
     assert {kind for kind, _ in FORGERIES.values()} == set(KINDS)
 

@@ -30,6 +30,15 @@ def test_hostile_programs_are_contained(setting: str) -> None:
     assert report["left"] == []
 
 
+@pytest.mark.long
+def test_hostile_programs_are_contained_where_tests_share_a_process() -> None:
+    result = run_python(["-m", "evaluator.safety_suites", "hostile", "--together"], "ourselves")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["complaints"] == {}
+    assert report["left"] == []
+
+
 def test_expected_output_is_nowhere_in_the_sandbox(judge_one: Judge) -> None:
     verdict = run(judge_one, HUNT_FOR_EXPECTED, make_problem(("1\n", "SECRET-ANSWER\n")))
     assert verdict.outcome is Outcome.WRONG_ANSWER

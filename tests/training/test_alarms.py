@@ -53,6 +53,7 @@ def test_each_alarm_by_what_it_is_for() -> None:
     assert names(replace(HEALTHY, no_code_share=0.6)) == ["no_code"]
     assert names(replace(HEALTHY, zero_variance_share=1.0)) == ["all_groups_flat"]
     assert names(replace(HEALTHY, unscored_share=0.02)) == ["sandbox_faults"]
+    assert names(replace(HEALTHY, methods={"not_accepted_alone": 1})) == ["shared_processes_differ"]
     assert names(HEALTHY, tuple(0.7 - 0.01 * step for step in range(12))) == ["diversity_falling"]
 
 
