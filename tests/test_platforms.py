@@ -21,6 +21,7 @@ SYSTEM = sys.argv[1]
 sys.platform = SYSTEM
 lacking = ["sched_getaffinity", "memfd_create", "pidfd_open", "MFD_CLOEXEC", "MFD_ALLOW_SEALING"]
 if SYSTEM == "win32":
+    lacking += ["O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC", "O_PATH"]
     lacking += ["geteuid", "getuid", "fork", "killpg", "wait4", "register_at_fork", "sysconf"]
     for name in ("fcntl", "resource", "pwd", "grp", "termios"):
         sys.modules[name] = None

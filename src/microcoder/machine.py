@@ -40,7 +40,7 @@ def count_processors() -> int:
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
-def lock_file(file: IO[Any], *, waits: bool = False) -> None:
+def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:
     """Lock a file for this process, until it is closed.
 
     Raises:

@@ -10,9 +10,12 @@ import re
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from microcoder.types import Call, Method, Problem
+
+NOT_JUDGED_BY = frozenset({"id", "statement", "starter_code", "tier", "reference"})
+"""Fields of a problem that decide no verdict; of the starter code only the call does that it implies."""
 
 _OPEN, _CLOSE = "([{", ")]}"
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*$|\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}", re.MULTILINE)
@@ -39,6 +42,15 @@ def find_call(problem: Problem) -> Call | None:
     test = problem.tests[0]
     are_null = all(test.output.strip() == "null" for test in problem.tests)
     return infer_call(problem.starter_code or "", problem.fn_name, first_input=test.input, are_null=are_null)
+
+
+def judged_by(problem: Problem) -> dict[str, Any]:
+    """Return all fields of a problem that decide verdicts, with the call that its starter code implies.
+
+    Whoever tells problems apart, or hands one on to be judged, takes it from here, so that no field is forgotten.
+    """
+    fields = {name: getattr(problem, name) for name in Problem.model_fields if name not in NOT_JUDGED_BY}
+    return fields | {"call": find_call(problem)}
 
 
 @lru_cache(maxsize=4096)

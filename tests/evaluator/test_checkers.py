@@ -153,6 +153,20 @@ def test_a_checker_that_takes_too_long_for_an_output_only(judge_one: Judge, monk
     assert "it took too long" in verdict.detail
 
 
+def test_a_checker_that_stands_still_on_an_output_only(judge_one: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("microcoder.evaluator.preparation.CPU_SECONDS", 0.1)
+    code = "import sys, time\ntime.sleep(60 * ('9' in open(sys.argv[2]).read()))"
+    before = judge_one.statistics
+    verdict = run(judge_one, "print(9)", sum_problem(code=code))
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert verdict.is_checker_crash
+    assert "it took too long" in verdict.detail
+    assert judge_one.statistics.retries == before.retries
+    verdict = run(judge_one, "print(9)", sum_problem(code="import time\ntime.sleep(60)"))
+    assert verdict.is_checker_fault
+    assert "it took too long" in verdict.detail
+
+
 def test_a_traceback_that_a_checker_quotes_is_no_crash(judge_one: Judge) -> None:
     code = "import sys\nsaid = open(sys.argv[2]).read()\nprint(said, file=sys.stderr)\nsys.exit(2 * ('call' in said))"
     verdict = run(judge_one, "print('Traceback (most recent call last)')", sum_problem(code=code))
@@ -165,6 +179,24 @@ def test_a_checker_killed_by_a_real_time_signal_has_a_verdict(judge_one: Judge) 
     verdict = run(judge_one, "print(9)", sum_problem(code=code))
     assert verdict.is_checker_crash
     assert "signal 40" in verdict.detail
+
+
+VALUES = """
+import json, sys
+output, answer = (json.loads(open(path).read()) for path in sys.argv[2:4])
+sys.exit(0 if sorted(output) == answer["sorted"] else 1)
+"""
+
+
+def test_an_answer_that_is_a_value_is_asked_about_as_json(judge_one: Judge) -> None:
+    checker = Checker(type="program", code=VALUES)
+    problem = make_problem(("[2, 1]", '{"sorted": [1, 2], "none": null}'), fn_name="solve", checker=checker)
+    assert run(judge_one, "def solve(a): return a", problem).is_accepted
+    # It breaks on such a list, and on the problem's own answer it does not: sorting a dict's keys is no crash.
+    verdict = run(judge_one, "def solve(a): return [None, 1]", problem)
+    assert verdict.is_checker_crash, verdict.detail
+    assert "TypeError" in verdict.detail
+    assert [test.verdict for test in judge_answers(judge_one.run, problem).tests] == [Outcome.WRONG_ANSWER]
 
 
 def test_the_own_answers_of_a_problem_are_judged(judge_one: Judge) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import microcoder
 from microcoder.evaluator import Judge
 from microcoder.evaluator.interpreter import current_interpreter
 from microcoder.evaluator.named_streams import names_input, names_output
@@ -104,3 +106,31 @@ def test_function_is_accepted_in_every_test(judge_one: Judge, name: str) -> None
 def test_output_may_take_any_way_to_stdout_once_it_stands_there(judge_one: Judge) -> None:
     code = "import os, sys\nprint('wrong', flush=True)\nos.ftruncate(1, 0)\nos.lseek(1, 0, 0)\nos.write(1, b'3')"
     assert run(judge_one, code, make_problem(("1 2", "3"))).is_accepted
+
+
+SHALLOW = """
+from microcoder.evaluator import Invocation, Judge
+from microcoder.evaluator.probes import run_probes
+from microcoder.types import Program
+PROGRAM = "def f(n): return 0 if n == 0 else 1 + f(n - 1)\\nprint(f(985))\\nf(1000)"
+with Judge(workers=1, packages="none") as judging:
+    execution = judging.run(Invocation(Program(PROGRAM)))
+    print(judging.environment.as_record()["call_stack"])
+    print(execution.stdout.decode(), execution.stderr.count("main.py"), execution.stderr.count("frames.py"))
+    print([finding.name for finding in run_probes(judging) if not finding.is_ok])
+"""
+
+
+def test_an_interpreter_that_keeps_its_calls_elsewhere_judges_and_says_so(tmp_path: Path) -> None:
+    shutil.copytree(Path(microcoder.__file__).parent, tmp_path / "microcoder")
+    frames = tmp_path / "microcoder" / "evaluator" / "sandbox" / "frames.py"
+    known = frames.read_text()
+    frames.write_text(known.replace("((3, 11), (3, 12), (3, 13))", "((0, 0),)"))
+    assert frames.read_text() != known
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", SHALLOW]
+    result = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    problem, depth, rest, failures = result.stdout.splitlines()
+    assert "programs recurse a few calls less deep than under plain python" in problem
+    assert (depth, rest.split()[1]) == ("985", "0")
+    assert failures == "[]"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from microcoder.cli import doctor, packages
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import Judge, headers
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler, run_compiler
@@ -203,6 +204,27 @@ def test_nobody_waits_for_another_process(empty_root: Path, caplog: pytest.LogCa
         assert set(provide_often(shelf := HeaderShelf())) == {""}
     assert caplog.messages == []
     assert shelf.provide(CPP, ADD) == str(folder / name)
+
+
+def test_a_command_makes_it_and_doctor_shows_it(
+    empty_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert CPP.precompiled is not None
+    small = CPP.model_copy(update={"precompiled": CPP.precompiled.model_copy(update={"headers": (IO,)})})
+    for module in (packages, doctor):
+        monkeypatch.setattr(module, "LANGUAGES", {**LANGUAGES, "cpp": small})
+    monkeypatch.setattr(packages, "find_language", lambda name: small)
+    packages.headers()
+    folder = find_header(CPP, IO)
+    assert folder is not None
+    assert capsys.readouterr().out == f"cpp 20, {IO}: {folder}\n"
+    versions = doctor._find_headers("cpp")
+    assert versions["20"][IO] == str(folder)
+    assert not any(versions["17"].values())
+    assert doctor._describe_headers(versions, "cpp", "") == [f"    headers kept precompiled: {IO} (20)"]
+    (line,) = doctor._describe_headers({"20": {IO: ""}}, "cpp", "no room")
+    assert line.endswith("each program takes longer to build: no room")
+    assert doctor._describe_headers({}, "cpp", "no room") == []
 
 
 def test_a_compiler_that_fails_is_told(empty_root: Path) -> None:

@@ -134,7 +134,7 @@ def test_the_client_says_what_the_judge_says(running: Running) -> None:
         assert client.submit(Program(ADD), PROBLEM).result(30).is_accepted
         assert client.judge([Program(ADD, "PYTHON")], [PROBLEM]) == running.judge.judge([Program(ADD)], [PROBLEM])
         for judging in (client, running.judge):
-            with pytest.raises(DataError, match="program 1 is in 'cpp', problem sum wants 'python'"):
+            with pytest.raises(DataError, match="program 1 is in 'cpp', problem sum wants 'python 3"):
                 judging.judge([Program(ADD), Program("int main(){}", "cpp")], [PROBLEM, PROBLEM])
             with pytest.raises(DataError, match="the program is in 'cpp'"):
                 judging.submit(Program("int main(){}", "cpp"), PROBLEM)

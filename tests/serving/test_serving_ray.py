@@ -100,7 +100,7 @@ def test_it_answers_as_a_judge_in_process_does(cluster: Any) -> None:
         assert asyncio.run(judge.judge_async(Program("print(3)"), PROBLEM)).outcome is Outcome.WRONG_ANSWER
         with pytest.raises(DataError, match="1 programs but 0 problems"):
             judge.judge([Program(ADD)], [])
-        with pytest.raises(DataError, match="'cpp', problem sum wants 'python'"):
+        with pytest.raises(DataError, match="'cpp', problem sum wants 'python 3"):
             judge.judge([Program(ADD), Program(ADD, "cpp")], [PROBLEM, PROBLEM])
         with pytest.raises(DataError, match="the program is in 'cpp'"):
             judge.submit(Program(ADD, "cpp"), PROBLEM)

@@ -24,7 +24,7 @@ from microcoder.dataset import write_problems
 from microcoder.errors import ConfigError, DataError, TrainingError
 from microcoder.insights.report import write_report
 from microcoder.micro import generate_problems
-from microcoder.runs import RunDirectory, read_rollouts
+from microcoder.runs import RunDirectory, read_rollouts, write_json
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl import engine
 from microcoder.training.observer import Silent
@@ -298,6 +298,18 @@ def test_problems_that_changed_since_the_start_are_refused(
     write_problems(Path(files["problems.heldout"]), train_problems[:1])
     with pytest.raises(DataError, match="1 held-out problems are training problems too"):
         run_training(config, run_directory=tmp_path / "other", observer=Silent())
+
+
+def test_a_run_of_an_older_version_is_refused_in_words(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.checkpoints.mkdir(parents=True)
+    manifest = finished.read_manifest()
+    del manifest["environment"]
+    write_json(run.manifest, manifest)
+    with pytest.raises(TrainingError, match="did not note the Python and the packages of programs; use another --run"):
+        train(tiny_checkpoint, run.root)
 
 
 def test_a_start_that_failed_binds_nobody(tiny_checkpoint: Path, tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ def _describe(found: dict[str, Any]) -> list[str]:
         lines += _describe_headers(found["headers"].get(name, {}), name, found["headers_problem"])
     if "environment" in found:
         lines += _describe_packages(found["environment"]["packages"])
+        lines += [f"call stack: {problem}" for problem in [found["environment"]["call_stack"]] if problem]
     versions = [f"{name} {version or 'not installed'}" for name, version in found["training"].items()]
     lines.append(f"training: {', '.join(versions)}")
     lines += ["", *(f"  {'ok  ' if row['ok'] else 'FAIL'}  {_line(row)}" for row in found.get("self_test", ()))]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
+_OF_SHARING = ("shared", "fallbacks", "rechecked", "differences")
 
 
 def judge(
@@ -39,6 +40,8 @@ def judge(
     stop: StopRule = "first_limit",
     time_scale: float | None = None,
     packages: str = STANDARD,
+    sibling_limit: float | None = None,
+    batch_tests: bool = True,
     json: Annotated[bool, Parameter(negative="")] = False,
     overwrite: Annotated[bool, Parameter(negative="")] = False,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
@@ -64,6 +67,12 @@ def judge(
         What CPU limits are multiplied by; by default measured, and never below 1 (`microcoder doctor` shows it).
     packages
         Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
+    sibling_limit
+        How many times the CPU time of the slowest accepted program of its problem a test may take at most, once two
+        were accepted (at least 1 s, at most the problem's limit). Verdicts that it changes depend on the other
+        programs; their method is sibling_limit.
+    batch_tests
+        Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md).
     json
         Print a summary as one JSON object.
     overwrite
@@ -82,6 +91,8 @@ def judge(
         "version": microcoder.__version__,
         **name_environment(load_profile(packages), submissions),
     }
+    if sibling_limit is not None:
+        origin["sibling limit"] = f"{sibling_limit:g}"
     verdicts = VerdictFile(output, origin=origin)
     if overwrite:
         verdicts.delete()
@@ -89,17 +100,21 @@ def judge(
     with verdicts:
         num_found = len(verdicts.done)
         refusing: dict[str, str] = {}
+        sharing: dict[str, int] = {}
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
             options: dict[str, Any] = {"workers": workers, "stop": stop, "time_scale": time_scale, "nice": nice}
-            with Judge(**options, packages=packages, unsafe=unsafe) as judging:
+            more: dict[str, Any] = {"sibling_limit": sibling_limit, "batch_tests": batch_tests}
+            with Judge(**options, **more, packages=packages, unsafe=unsafe) as judging:
                 held = {**judging.isolation.as_record(), "time_scale": judging.time_scale}
                 verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
                 _announce(judging)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
                 refusing = _find_refusing_checkers(judging, todo, verdicts)
+                sharing = {name: getattr(judging.statistics, name) for name in _OF_SHARING}
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
         summary["checkers_refusing_their_answer"] = refusing
+        summary["shared_processes"] = sharing
         if todo or not output.exists():
             verdicts.finish([submission.id for submission in submissions], summary)
     if json:

@@ -45,6 +45,7 @@ def serve(
     packages: str = STANDARD,
     require: tuple[str, ...] = (),
     self_test: bool = True,
+    batch_tests: bool = True,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Judge programs over HTTP: our own API, SandboxFusion's and Piston's. See docs/serving.md.
@@ -100,6 +101,8 @@ def serve(
         Languages that must be there, else the service does not start.
     self_test
         Run programs whose verdicts are known before anything is taken, and do not start where one is wrong.
+    batch_tests
+        Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md).
     unsafe
         Unsafe: serve even where the sandbox cannot be closed. Only for programs you trust.
     """
@@ -143,6 +146,7 @@ def serve(
         renew_after=renew_after,
         nice=nice,
         packages=packages,
+        batch_tests=batch_tests,
         unsafe=unsafe,
     ) as judge:
         if self_test:

@@ -178,6 +178,8 @@ class Judging(Config):
     """How far programs stand back from other work of the machine, 0 to 19."""
     packages: str = STANDARD
     """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""
+    batch_tests: bool = True
+    """Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md)."""
     unsafe_sandbox: bool = False
 
 

@@ -99,7 +99,7 @@ def _open_folder(
     """Write the manifest of a new evaluation, or see that an old one asked the same.
 
     Raises:
-        DataError: the problems or the generation file have changed.
+        DataError: the problems or the generation file have changed, or nobody can tell what programs ran on.
     """
     check_config(folder, config)
     origin = {
@@ -116,6 +116,8 @@ def _open_folder(
                     f"{folder.root} began with {what} {json.dumps(recorded.get(what))}, now they are "
                     f"{json.dumps(now)}; put back what it began with, or use another --run-dir"
                 )
+        if not folder.results.is_file():
+            _began_in(folder)
         folder.mend()
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
@@ -234,6 +236,7 @@ def _judge_group(
         stop=judging.stop,
         nice=judging.nice,
         packages=judging.packages,
+        batch_tests=judging.batch_tests,
         unsafe=judging.unsafe_sandbox,
     ) as judge:
         _check_environment(folder, judge.environment)
@@ -246,7 +249,7 @@ def _check_environment(folder: EvaluationFolder, environment: JudgingEnvironment
     Raises:
         DataError: programs run on another Python or with other packages than when the folder began.
     """
-    began, now = folder.read_manifest()["environment"], environment.as_record()
+    began, now = _began_in(folder), environment.as_record()
     for what, old, new in (
         ("Python", began["python"], now["python"]),
         ("packages", began["packages"]["pins"], now["packages"]["pins"]),
@@ -256,6 +259,21 @@ def _check_environment(folder: EvaluationFolder, environment: JudgingEnvironment
                 f"{folder.root} began with programs on {what} {json.dumps(old)}, now it is {json.dumps(new)}; "
                 "put back what it began with, or use another --run-dir"
             )
+
+
+def _began_in(folder: EvaluationFolder) -> dict[str, Any]:
+    """Return the environment that a folder's verdicts belong to.
+
+    Raises:
+        DataError: an older version began it, which noted none.
+    """
+    environment = folder.read_manifest().get("environment")
+    if environment is None:
+        raise DataError(
+            f"{folder.root} was begun by an older version, which did not note the Python and the packages of programs; "
+            "use another --run-dir"
+        )
+    return environment
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:

@@ -74,13 +74,10 @@ def _judge_answer(run: Run, problem: Problem, test: TestCase) -> TestResult:
 
 
 def _ending_of(execution: Execution) -> Ending:
-    is_over = execution.failure is Outcome.TIME_LIMIT
-    is_starved = is_over and execution.detail.startswith("wall")
     return Ending(
         exit_code=execution.exit_code,
         signal=execution.signal,
-        is_late=is_over and not is_starved,
-        is_starved=is_starved,
+        is_late=execution.failure is Outcome.TIME_LIMIT,
         said=(execution.stderr or execution.stdout[:1000].decode("utf-8", "replace")).strip(),
         has_traceback=has_traceback(execution.stderr),
     )

@@ -1,4 +1,4 @@
-"""Which programs may run several tests in one process, and what such a process leaves behind.
+"""Which programs may run several tests in one process: those that nothing can leave for the next test.
 
 A process of its own for every test costs more than most tests do. Tests may share one where nothing can get from one
 test to the next: the process starts each in a fresh main module with fresh streams, and the program is one of those
@@ -14,57 +14,34 @@ names are functions, classes and constants. What it may change of those is looke
 from __future__ import annotations
 
 import ast
-import importlib
 import re
-from functools import cache, lru_cache
-from types import ModuleType
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 from microcoder.evaluator.sandbox.batch import MODULES
 from microcoder.evaluator.sandbox.functions import prelude_names
+from microcoder.evaluator.sharing_names import (
+    CALLED_ON_SUPER,
+    METHODS,
+    STREAM_ARGUMENTS,
+    SYS_REPLACED,
+    Obstacle,
+    check_attribute,
+    check_member,
+    check_name,
+    public_names,
+)
 
 _MOST_SOURCE_CHARACTERS = 1 << 16
 """Programs of contests are shorter; reading a longer one costs more than a batch saves."""
-
-_SYS_TEXT = """
-stdin stdout stderr exit maxsize setrecursionlimit getrecursionlimit set_int_max_str_digits float_info int_info
-byteorder version version_info getsizeof intern argv
-"""
-_SYS = frozenset(_SYS_TEXT.split())
-_SYS_REPLACED = frozenset(("stdin", "stdout", "stderr"))
-"""What a program may assign: each test starts with new ones."""
-_OS = frozenset(("read", "fstat", "write", "linesep"))
-_IO = frozenset(("StringIO", "BytesIO"))
-_STREAM_ARGUMENTS = {"read": (0,), "fstat": (0,), "write": (1, 2)}
-"""The descriptors that a program may name."""
-
-_FORBIDDEN_TEXT = """
-getattr setattr delattr globals locals vars exec eval compile open breakpoint help attrgetter methodcaller
-get_type_hints make_dataclass ForwardRef register singledispatch builtins gc inspect importlib ctypes threading
-atexit signal weakref warnings modules gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame tb_frame tb_next
-f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps
-"""
-_FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
-"""Names of anything, whoever they belong to."""
-_NAMES_WITH_UNDERSCORES = frozenset(("__name__", "_"))
-_CALLED_ON_SUPER_TEXT = """
-__init__ __new__ __str__ __repr__ __eq__ __hash__ __lt__ __len__ __getitem__
-"""
-_CALLED_ON_SUPER = frozenset(_CALLED_ON_SUPER_TEXT.split())
-_METHODS_TEXT = """
-__init__ __new__ __str__ __repr__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __len__ __iter__ __next__
-__getitem__ __setitem__ __delitem__ __contains__ __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__
-__rmul__ __imul__ __truediv__ __floordiv__ __mod__ __pow__ __neg__ __pos__ __abs__ __bool__ __int__ __float__
-__call__ __and__ __or__ __xor__ __lshift__ __rshift__ __matmul__ __index__ __missing__ __reversed__ __slots__
-__post_init__ __rtruediv__ __rfloordiv__ __rmod__ __rpow__ __divmod__ __invert__ __enter__ __exit__ __name__
-"""
-_METHODS = frozenset(_METHODS_TEXT.split())
-"""What a class may define."""
 _ACTS_WHEN_THROWN_AWAY = re.compile(r"__del__|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
 """Left over from one test, these could act in the next."""
-
-
-class _Obstacle(Exception):
-    """Why a program keeps a process a test."""
+_REACHING_FIELD = re.compile(r"\{[^{}]*[.\[]")
+"""A replacement field that names an attribute or an item; numbers have their dots behind a colon."""
+_INTERNING = (("collections", "namedtuple"), ("typing", "NamedTuple"))
+"""These keep strings for as long as the process lives, so they are for calling with names that the source spells."""
+Function = ast.FunctionDef | ast.Lambda
 
 
 @lru_cache(maxsize=1024)
@@ -82,11 +59,20 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
         return f"it names {found[0]}"
     try:
         _Screen(is_function=is_function).visit(ast.parse(code))
-    except _Obstacle as obstacle:
+    except Obstacle as obstacle:
         return str(obstacle)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return "it cannot be read"
     return ""
+
+
+class _Scope(NamedTuple):
+    """What a function or a class says about names."""
+
+    own: frozenset[str]
+    """Bound here, so never looked up outside."""
+    elsewhere: frozenset[str]
+    """Global, or imported here: what an outer function binds by that name is not meant."""
 
 
 class _Screen(ast.NodeVisitor):
@@ -96,7 +82,7 @@ class _Screen(ast.NodeVisitor):
         self._given = prelude_names() if is_function else {}
         self._imported: dict[str, tuple[str, str]] = {}
         """Name in the program to the module, and the name inside it; an empty one for the module itself."""
-        self._local: list[frozenset[str]] = []
+        self._scopes: list[_Scope] = []
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
@@ -105,52 +91,60 @@ class _Screen(ast.NodeVisitor):
                 self._import_modules(inner)
             elif isinstance(inner, ast.ImportFrom):
                 self._import_names(inner)
-        for inner in ast.walk(node):
-            names = [*_bound_names(inner)]
-            for name in names:
-                _check_name(name)
+            for name in _bound_names(inner):
+                check_name(name)
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """A name that a function binds is its own."""
-        self._visit_scope(node)
+        self._visit_function(node)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         """Its parameters are its own."""
-        self._visit_scope(node)
+        self._visit_function(node)
 
-    def _visit_scope(self, node: ast.FunctionDef | ast.Lambda) -> None:
-        for outer in (*node.args.defaults, *(default for default in node.args.kw_defaults if default)):
-            self.visit(outer)
-        for outer in getattr(node, "decorator_list", []):
-            self.visit(outer)
-        self._local.append(_names_of_function(node))
-        for statement in node.body if isinstance(node.body, list) else [node.body]:
+    def _visit_function(self, node: Function) -> None:
+        # All but the body is evaluated outside: defaults, annotations, decorators.
+        body = node.body if isinstance(node.body, list) else [node.body]
+        inside = {id(statement) for statement in body}
+        for child in ast.iter_child_nodes(node):
+            if id(child) not in inside:
+                self.visit(child)
+        self._scopes.append(_scope_of(node))
+        for statement in body:
             self.visit(statement)
-        self._local.pop()
+        self._scopes.pop()
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         """A coroutine needs an event loop, which outlives a test."""
-        raise _Obstacle("it has coroutines")
+        raise Obstacle("it has coroutines")
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Its methods may only be ones that nothing calls behind a program's back."""
+        if node.keywords:
+            raise Obstacle("a class has keywords")
         for statement in node.body:
             name = getattr(statement, "name", "")
-            if name.startswith("__") and name not in _METHODS:
-                raise _Obstacle(f"it defines {name}")
-        if any(keyword.arg == "metaclass" for keyword in node.keywords):
-            raise _Obstacle("it has a metaclass")
+            if name.startswith("__") and name not in METHODS:
+                raise Obstacle(f"it defines {name}")
+        self._scopes.append(_Scope(frozenset(), _names_from_elsewhere(node.body)))
         self.generic_visit(node)
+        self._scopes.pop()
 
     def visit_Name(self, node: ast.Name) -> None:
-        """A module is never a value."""
-        _check_name(node.id)
+        """A module is never a value, nor is what makes classes."""
+        check_name(node.id)
         module, inside = self._library(node.id)
         if module and not inside:
-            raise _Obstacle(f"it holds the module {module}")
-        if module and not isinstance(node.ctx, ast.Load) and node.id in self._imported:
-            raise _Obstacle(f"it assigns {node.id}")
+            raise Obstacle(f"it holds the module {module}")
+        if module and not isinstance(node.ctx, ast.Load):
+            if node.id in self._imported:
+                raise Obstacle(f"it assigns {node.id}")
+        elif module:
+            check_member(module, inside)
+            _check_is_value(module, inside)
+        elif node.id == "type" and isinstance(node.ctx, ast.Load) and not self._is_own("type"):
+            raise Obstacle("it holds type")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Of modules, plain members; of anything else, no attribute of the interpreter's own."""
@@ -160,139 +154,184 @@ class _Screen(ast.NodeVisitor):
             root = root.value
         module, inside = self._library(root.id) if isinstance(root, ast.Name) else ("", "")
         is_module_member = module and not inside and root is node.value
-        if is_store and module and not (is_module_member and module == "sys" and node.attr in _SYS_REPLACED):
-            raise _Obstacle(f"it assigns an attribute of {module}")
+        if is_store and module and not (is_module_member and module == "sys" and node.attr in SYS_REPLACED):
+            raise Obstacle(f"it assigns an attribute of {module}")
         if is_module_member:
-            _check_member(module, node.attr)
+            check_member(module, node.attr)
+            _check_is_value(module, node.attr)
             return
-        if node.attr.startswith("__") and not (node.attr in _CALLED_ON_SUPER and _is_super(node.value)):
-            raise _Obstacle(f"it names {node.attr}")
-        if node.attr in _FORBIDDEN or node.attr in ("sys", "os"):
-            raise _Obstacle(f"it names {node.attr}")
         if module and node.attr.startswith("_"):
-            raise _Obstacle(f"it names {node.attr} of {module}")
+            raise Obstacle(f"it names {node.attr} of {module}")
+        if not (node.attr in CALLED_ON_SUPER and _is_super(node.value)):
+            check_attribute(node.attr)
+        if node.attr == "format" and not _is_plain_format(node.value):
+            raise Obstacle("it formats by a text that it makes")
+        if node.attr == "st_size" and isinstance(node.value, ast.Call) and self._callee(node.value) == ("os", "fstat"):
+            _check_descriptor("fstat", node.value)
+            return
         self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Descriptors only where they are the program's own."""
-        function = node.func
-        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-            module, inside = self._library(function.value.id)
-            if module == "os" and not inside:
-                self._check_descriptor(function.attr, node)
-        elif isinstance(function, ast.Name) and self._library(function.id)[0] == "os":
-            self._check_descriptor(self._library(function.id)[1], node)
-        self.generic_visit(node)
+        """Some things are for calling only, and with arguments that the source spells."""
+        module, inside = callee = self._callee(node)
+        if module == "os":
+            if inside == "fstat":
+                raise Obstacle("it asks os.fstat for more than a size")
+            _check_descriptor(inside, node)
+        elif callee in _INTERNING:
+            if not all(_is_spelled(argument) for argument in (*node.args, *(one.value for one in node.keywords))):
+                raise Obstacle(f"it makes names for {inside}")
+        elif module == "enum" and len(node.args) + len(node.keywords) > 1:
+            raise Obstacle(f"it calls {inside}")
+        elif isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            self._visit_operands(node.args)
+            return
+        else:
+            self.visit(node.func)
+        for argument in (*node.args, *node.keywords):
+            self.visit(argument)
 
-    def _check_descriptor(self, name: str, node: ast.Call) -> None:
-        first = node.args[0] if node.args else None
-        if not isinstance(first, ast.Constant) or first.value not in _STREAM_ARGUMENTS.get(name, ()):
-            raise _Obstacle(f"it calls os.{name}")
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """The type of a thing may be compared with another."""
+        self._visit_operands([node.left, *node.comparators])
+
+    def _visit_operands(self, operands: list[ast.expr]) -> None:
+        for operand in operands:
+            match operand:
+                case ast.Call(func=ast.Name(id="type"), args=[one], keywords=[]):
+                    self.visit(one)
+                case _:
+                    self.visit(operand)
+
+    def _callee(self, node: ast.Call) -> tuple[str, str]:
+        """Return the module and the name of a library function that is called by its own name."""
+        function = node.func
+        if isinstance(function, ast.Name):
+            module, inside = self._library(function.id)
+        elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            module, within = self._library(function.value.id)
+            inside = "" if within else function.attr
+        else:
+            return "", ""
+        if not (module and inside):
+            return "", ""
+        check_member(module, inside)
+        return module, inside
 
     def _library(self, name: str) -> tuple[str, str]:
         """Return the module, and the name inside it, that a name may stand for; empty where it is the program's."""
-        if any(name in names for names in self._local):
+        if self._is_own(name):
             return "", ""
         return self._imported.get(name) or self._given.get(name) or ("", "")
+
+    def _is_own(self, name: str) -> bool:
+        for scope in reversed(self._scopes):
+            if name in scope.elsewhere:
+                return False
+            if name in scope.own:
+                return True
+        return False
 
     def _import_modules(self, node: ast.Import) -> None:
         for alias in node.names:
             if alias.name not in (*MODULES, "sys", "os"):
-                raise _Obstacle(f"it imports {alias.name}")
+                raise Obstacle(f"it imports {alias.name}")
             if "." in alias.name and not alias.asname:
-                raise _Obstacle(f"it imports {alias.name}")
+                raise Obstacle(f"it imports {alias.name}")
             self._add(alias.asname or alias.name, (alias.name, ""))
 
     def _import_names(self, node: ast.ImportFrom) -> None:
         module = node.module or ""
         if node.level or module not in (*MODULES, "sys", "os", "__future__"):
-            raise _Obstacle(f"it imports {module}")
+            raise Obstacle(f"it imports {module}")
         for alias in node.names:
-            if alias.name == "*":
-                if module in ("sys", "os", "io"):
-                    raise _Obstacle(f"it imports all of {module}")
-                for name in _public_names(module):
-                    self._add(name, (module, name))
+            if alias.name != "*":
+                check_member(module, alias.name)
+                self._add(alias.asname or alias.name, (module, alias.name))
                 continue
-            _check_member(module, alias.name)
-            self._add(alias.asname or alias.name, (module, alias.name))
+            if module in ("sys", "os", "io"):
+                raise Obstacle(f"it imports all of {module}")
+            for name in public_names(module):
+                # Whether the program uses it or not; what it uses is checked where it does.
+                self._learn(name, (module, name))
 
     def _add(self, name: str, meaning: tuple[str, str]) -> None:
+        check_name(name)
+        self._learn(name, meaning)
+
+    def _learn(self, name: str, meaning: tuple[str, str]) -> None:
         if not self._imported.get(name, meaning)[1] and self._imported.get(name, meaning) != meaning:
-            raise _Obstacle(f"{name} is more than one thing")
+            raise Obstacle(f"{name} is more than one thing")
         self._imported[name] = meaning
 
 
-def _check_name(name: str) -> None:
-    if name in _FORBIDDEN or (name.startswith("__") and name not in _NAMES_WITH_UNDERSCORES | _METHODS):
-        raise _Obstacle(f"it names {name}")
+def _check_is_value(module: str, name: str) -> None:
+    if (module == "os" and name in STREAM_ARGUMENTS) or (module, name) in _INTERNING[:1]:
+        raise Obstacle(f"it holds {module}.{name}")
 
 
-def _check_member(module: str, name: str) -> None:
-    """Refuse a member of a module that is more than a function, a class or a constant."""
-    if module in ("sys", "os"):
-        if name not in (_SYS if module == "sys" else _OS):
-            raise _Obstacle(f"it names {module}.{name}")
-    elif (
-        (module == "io" and name not in _IO)
-        or name.startswith("_")
-        or (name in _FORBIDDEN and (module, name) != ("re", "compile"))
-        or (module != "__future__" and not _is_plain_member(module, name))
-    ):
-        raise _Obstacle(f"it names {module}.{name}")
-
-
-@cache
-def _is_plain_member(module: str, name: str) -> bool:
-    value = getattr(importlib.import_module(module), name, None)
-    if module == "typing":
-        return not isinstance(value, (ModuleType, list, dict, set))
-    return not isinstance(value, ModuleType) and (
-        callable(value) or isinstance(value, (int, float, complex, str, bytes, tuple, frozenset))
-    )
-
-
-@cache
-def _public_names(module: str) -> tuple[str, ...]:
-    loaded = importlib.import_module(module)
-    names = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
-    for name in names:
-        # As they come with the star, whether the program uses them or not; what it names is looked at besides.
-        if name not in _FORBIDDEN and not _is_plain_member(module, name):
-            raise _Obstacle(f"it imports all of {module}")
-    return tuple(names)
+def _check_descriptor(name: str, node: ast.Call) -> None:
+    first = node.args[0] if node.args else None
+    if node.keywords or not isinstance(first, ast.Constant) or first.value not in STREAM_ARGUMENTS.get(name, ()):
+        raise Obstacle(f"it calls os.{name}")
 
 
 def _is_super(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
-Function = ast.FunctionDef | ast.Lambda
+def _is_plain_format(node: ast.expr) -> bool:
+    if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        return False
+    return not _REACHING_FIELD.search(re.sub(r":[^{}]*", ":", node.value))
 
 
-def _names_of_function(node: Function) -> frozenset[str]:
-    """Return what a function binds: such names are never looked up outside it."""
+def _is_spelled(node: ast.expr) -> bool:
+    """Whether an expression is made of constants alone."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return all(_is_spelled(item) for item in node.elts)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split":
+        return _is_spelled(node.func.value) and all(_is_spelled(item) for item in node.args)
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in ("int", "str", "float", "list"))
+
+
+def _scope_of(node: Function) -> _Scope:
     arguments = node.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     bound = {argument.arg for argument in every if argument}
-    elsewhere: set[str] = set()
-    pending: list[ast.AST] = [*node.body] if isinstance(node.body, list) else [node.body]
+    outer: set[str] = set()
+    body = node.body if isinstance(node.body, list) else [node.body]
+    for inner in _of_this_scope(body):
+        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+            bound.add(inner.id)
+        elif isinstance(inner, (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler)) and inner.name:
+            bound.add(inner.name)
+        elif isinstance(inner, ast.Nonlocal):
+            outer.update(inner.names)
+    elsewhere = _names_from_elsewhere(body)
+    return _Scope(frozenset(bound - elsewhere - outer), elsewhere)
+
+
+def _names_from_elsewhere(body: list[ast.stmt] | list[ast.expr]) -> frozenset[str]:
+    found: set[str] = set()
+    for inner in _of_this_scope(body):
+        if isinstance(inner, ast.Global):
+            found.update(inner.names)
+        elif isinstance(inner, (ast.Import, ast.ImportFrom)):
+            found.update(alias.asname or alias.name for alias in inner.names)
+    return frozenset(found)
+
+
+def _of_this_scope(body: list[ast.stmt] | list[ast.expr]) -> Iterator[ast.AST]:
+    """Yield what belongs to a scope, without what is inside functions, classes and comprehensions of it."""
+    pending: list[ast.AST] = [*body]
     while pending:
         inner = pending.pop()
-        if isinstance(inner, (ast.Global, ast.Nonlocal)):
-            elsewhere.update(inner.names)
-        elif isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
-            bound.add(inner.id)
-        elif isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
-            bound.add(inner.name)
+        yield inner
+        if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
             pending += inner.decorator_list
-            continue
-        elif isinstance(inner, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            continue
-        elif isinstance(inner, ast.ExceptHandler) and inner.name:
-            bound.add(inner.name)
-        pending += ast.iter_child_nodes(inner)
-    return frozenset(bound - elsewhere)
+        elif not isinstance(inner, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            pending += ast.iter_child_nodes(inner)
 
 
 def _bound_names(node: ast.AST) -> list[str]:
@@ -312,5 +351,8 @@ def _bound_names(node: ast.AST) -> list[str]:
     if isinstance(node, ast.MatchMapping):
         return [node.rest] if node.rest else []
     if isinstance(node, ast.MatchClass):
-        return node.kwd_attrs
+        for name in node.kwd_attrs:
+            check_attribute(name)
+    if type(node).__name__ in ("TypeAlias", "TypeVar", "ParamSpec", "TypeVarTuple", "TemplateStr"):
+        raise Obstacle("it has type parameters, or templates")
     return []

@@ -39,10 +39,6 @@ class CheckerFailed(Exception):
     """The checker gave no verdict; nothing is known about the program. The message is what it did."""
 
 
-class CheckerStarved(CheckerFailed):
-    """It waited beyond its backstop on the clock without spending its CPU time: no output does that."""
-
-
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a checker's run ended."""
@@ -50,9 +46,7 @@ class Ending:
     exit_code: int | None
     signal: int
     is_late: bool
-    """It spent its CPU time."""
-    is_starved: bool
-    """It was stopped by the clock."""
+    """It spent its CPU time, or idled beyond its limit on the clock."""
     said: str
     """The end of its stderr, else the beginning of its stdout."""
     has_traceback: bool = False
@@ -72,8 +66,6 @@ class AnswerMemory:
             try:
                 ask()
                 known = True
-            except CheckerStarved:
-                return False
             except CheckerFailed:
                 known = False
             self._works[id(test)] = known
@@ -105,10 +97,9 @@ def checker_call(
     )
 
 
-def was_starved(run: Run) -> bool:
-    """Whether our machine may have ended a checker: no limit of its own did."""
-    is_killed = run.result.signal == signal.SIGKILL and run.result.expired == FINISHED
-    return is_killed or run.result.expired == WALL_EXPIRED
+def was_killed(run: Run) -> bool:
+    """Whether our machine may have ended a checker: no limit of its own did. What idles, idles by itself."""
+    return run.result.signal == signal.SIGKILL and run.result.expired == FINISHED
 
 
 def has_traceback(stderr: str) -> bool:
@@ -123,8 +114,7 @@ def ending_of(run: Run) -> Ending:
     return Ending(
         result.exit_code,
         result.signal,
-        result.expired == CPU_EXPIRED,
-        result.expired == WALL_EXPIRED,
+        result.expired in (CPU_EXPIRED, WALL_EXPIRED),
         said,
         has_traceback(run.stderr),
     )
@@ -134,11 +124,8 @@ def read_verdict(checker: Checker, ending: Ending) -> Comparison:
     """Return what a checker decided.
 
     Raises:
-        CheckerStarved: the clock ended it.
         CheckerFailed: it crashed, ran out of time, or ended with a code that means nothing.
     """
-    if ending.is_starved:
-        raise CheckerStarved(f"failed (it waited too long on the clock): {ending.said[-150:]}")
     is_uncaught = ending.has_traceback and ending.exit_code == _UNCAUGHT_CODE
     if not ending.is_late and not ending.signal and not is_uncaught:
         if ending.exit_code in _RIGHT[checker.protocol]:

@@ -54,7 +54,6 @@ _ALWAYS_READ, _MOST_TIMES_LONGER = 1 << 20, 16
 """Characters: an output beyond both is wrong unread. What is right is longer by padding, indentation or digits."""
 
 _WORDS = frozenset(("yes", "no", "true", "false"))
-_ANY_WORD = re.compile("yes|no|true|false", re.IGNORECASE)
 _ANY_VALUE = re.compile("[\\[({\"']")
 
 
@@ -114,13 +113,18 @@ def _find_method(text: str, wanted: str) -> str:
         return "tokens"
     if tokens_agree(text, wanted, numbers_agree):
         return "numeric"
-    if _ANY_WORD.search(wanted) and agree_in_step(lines(text), lines(wanted), _words_on_a_line_agree):
+    plain = wanted.lower()
+    if any(word in plain for word in _WORDS) and agree_in_step(lines(text), lines(wanted), _words_on_a_line_agree):
         return "words"
     if not _ANY_VALUE.search(wanted):
         return ""
+    # One line was looked at as a whole.
+    has_lines = "\n" in wanted
+    if same_compacted(text, wanted):
+        return "value_lines" if has_lines else "value"
     if same_literal(text, wanted, numbers_agree):
         return "value"
-    if same_compacted(text, wanted) or agree_in_step(lines(text), lines(wanted), _values_on_a_line_agree):
+    if has_lines and agree_in_step(lines(text), lines(wanted), _values_on_a_line_agree):
         return "value_lines"
     return ""
 
@@ -154,7 +158,9 @@ def _values_agree(text: str, wanted: str, agree: Agree) -> bool:
 
     if not _ANY_VALUE.search(wanted):
         return False
-    return same_literal(text, wanted, agree) or agree_in_step(lines(text), lines(wanted), agree_on_a_line)
+    if same_literal(text, wanted, agree):
+        return True
+    return "\n" in wanted and agree_in_step(lines(text), lines(wanted), agree_on_a_line)
 
 
 def _words_on_a_line_agree(line: str, wanted: str) -> bool:

@@ -130,15 +130,15 @@ def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRul
     if len(items) != len(expected):
         return f", in any order: expected {len(expected)} items, got {len(items)}"
     inner = rules.inside()
-    found = Counter(_key(item, rules.is_nested, is_returned=True) for item in items)
-    wanted = Counter(_key(item, rules.is_nested, is_returned=False) for item in expected)
-    if found == wanted:
-        return ""
-    if not any(map(_has_real, expected)) and not rules.tolerance.is_stated:
-        extra = found - wanted
-        one = next(item for item in items if _key(item, rules.is_nested, is_returned=True) in extra)
-        return f", in any order: unexpected {show(one)}"
-    return _difference_within_tolerance(items, expected, inner)
+    left = Counter(_key(item, rules.is_nested, is_returned=False) for item in expected)
+    for item in items:
+        key = _key(item, rules.is_nested, is_returned=True)
+        if not left[key]:
+            if any(map(_has_real, expected)) or rules.tolerance.is_stated:
+                return _difference_within_tolerance(items, expected, inner)
+            return f", in any order: unexpected {show(item)}"
+        left[key] -= 1
+    return ""
 
 
 def _difference_within_tolerance(items: Sequence[object], expected: Sequence[object], inner: ValueRules) -> str:
@@ -159,6 +159,10 @@ def _has_real(value: object) -> bool:
 
 def _key(value: object, is_nested: bool, *, is_returned: bool) -> str:
     """Return a text that values share only where they are equal, up to order where it is free."""
+    if isinstance(value, int):
+        return hex(value)
+    if isinstance(value, str):
+        return repr(value)
 
     def join(items: Iterable[object]) -> str:
         keys = [_key(item, is_nested, is_returned=is_returned) for item in items]
@@ -175,4 +179,4 @@ def _key(value: object, is_nested: bool, *, is_returned: bool) -> str:
         return f"[{join(value)}]"
     if isinstance(value, float) and value.is_integer():
         return hex(int(value))
-    return hex(value) if isinstance(value, int) else repr(value)
+    return repr(value)

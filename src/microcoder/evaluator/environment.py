@@ -25,6 +25,8 @@ class JudgingEnvironment:
     profile: PackageProfile
     missing: str = ""
     """Why the packages are not there, and what to type; empty where they are."""
+    call_stack: str = ""
+    """Why programs recurse less deep than under plain python; empty where they do not."""
 
     @property
     def identity(self) -> str:
@@ -35,6 +37,7 @@ class JudgingEnvironment:
         """Return the plain form for files."""
         return {
             "python": self.python,
+            "call_stack": self.call_stack,
             "packages": {
                 "profile": self.profile.name,
                 "digest": self.profile.digest,
@@ -44,10 +47,15 @@ class JudgingEnvironment:
         }
 
 
-def describe_environment(packages: PackageShelf) -> JudgingEnvironment:
-    """Return what programs of a judge run on; its packages are installed first where they are not there."""
+def describe_environment(packages: PackageShelf, call_stack: str) -> JudgingEnvironment:
+    """Return what programs of a judge run on; its packages are installed first where they are not there.
+
+    Args:
+        packages: those of the judge.
+        call_stack: what its sandbox says of the call stack.
+    """
     provided = packages.provide(current_interpreter())
-    return JudgingEnvironment(current_interpreter().version, packages.profile, provided.problem)
+    return JudgingEnvironment(current_interpreter().version, packages.profile, provided.problem, call_stack)
 
 
 def name_environment(profile: PackageProfile, problems: Iterable[Problem]) -> dict[str, str]:

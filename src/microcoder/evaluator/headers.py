@@ -98,13 +98,15 @@ def find_problem() -> str:
     return f"{place} cannot be written; set {ROOT_VARIABLE} to a folder that can"
 
 
-def make_header(language: Language, header: str, *, layers: Collection[str] = LAYERS, nice: int = 0) -> Path:
+def make_header(
+    language: Language, header: str, *, layers: Collection[str] = LAYERS, nice: int = 0, waits: bool = True
+) -> Path:
     """Return the folder of a header, made first where it is not there yet.
 
     It is made in a sandbox of its own, from the system's files alone: no program has been there.
 
     Raises:
-        BlockingIOError: another process is making it.
+        BlockingIOError: another process is making it, and this one does not wait.
         EvaluatorFault: it cannot be made or kept; why.
     """
     found = find_header(language, header)
@@ -114,7 +116,7 @@ def make_header(language: Language, header: str, *, layers: Collection[str] = LA
     try:
         _open_place(place)
         with (place / f".{digest}.lock").open("a") as lock:
-            lock_file(lock)
+            lock_file(lock, waits=waits)
             return find_header(language, header) or _make(place / digest, language, header, layers, nice)
     except BlockingIOError:
         raise
@@ -242,7 +244,7 @@ class HeaderShelf:
     def _make(self, key: tuple[str, str, str], language: Language, header: str) -> str:
         """Make a header; until it is there it counts as settled that there is none."""
         try:
-            made = str(make_header(language, header, layers=self._layers, nice=self._nice))
+            made = str(make_header(language, header, layers=self._layers, nice=self._nice, waits=False))
         except BlockingIOError:
             # By another process, so that the next program may find it.
             with self._lock:

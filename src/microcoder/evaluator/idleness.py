@@ -29,7 +29,6 @@ _BLIND_FACTOR = 3.0
 _STUCK_FACTOR = 100.0
 """A test that takes this many times its wall limit ends as a fault of the machine."""
 _HELD_UP_STATES = frozenset("RTtD")
-_TICKS, _PAGE_BYTES = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ def memory_mib_of(pid: int) -> float:
     """Return a process's resident memory; infinite where that cannot be told."""
     try:
         with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * _PAGE_BYTES / (1 << 20)
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
     except (OSError, IndexError):
         return float("inf")
 
@@ -169,7 +168,7 @@ def _read_stat(pid: int, thread: str = "") -> tuple[str, float]:
     """Return a process's state and its CPU seconds, those of ended children included."""
     with open(f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
-    return fields[0].decode(), sum(map(int, fields[11:15])) / _TICKS
+    return fields[0].decode(), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _read_threads(pid: int) -> Iterator[tuple[float, float, int]]:

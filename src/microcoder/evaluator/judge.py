@@ -30,6 +30,7 @@ from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.schedule import Room
 from microcoder.evaluator.session import STOP_RULES, Abandoned, Session, StopRule
+from microcoder.evaluator.siblings import LEAST_FACTOR
 from microcoder.evaluator.statistics import Statistics
 from microcoder.evaluator.turns import Gate, most_workers
 from microcoder.machine import count_processors, require_linux
@@ -82,6 +83,7 @@ class Judge:
         nice: int = 0,
         packages: str = STANDARD,
         batch_tests: bool = True,
+        sibling_limit: float | None = None,
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
     ) -> None:
@@ -101,6 +103,9 @@ class Judge:
                 file of pins (docs/languages.md). Installed where they are not there yet.
             batch_tests: let tests of a program share a process where nothing could get from one to the next (see
                 docs/sandbox.md); the verdicts are those of a process a test.
+            sibling_limit: how many times the CPU time of the slowest accepted program of its problem a test may take at
+                most (1 s in any case, and never beyond the problem's limit); left out, the problem's limit decides
+                alone. A verdict that it changes depends on the other programs: `Verdict.is_relative`.
             unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation to put on; fewer only to test what the others hold.
 
@@ -122,6 +127,8 @@ class Judge:
                 f"max_waiting = {max_waiting}, cache_size = {cache_size}, renew_after = {renew_after}; "
                 "use at least 1, 0 and 0"
             )
+        if sibling_limit is not None and not sibling_limit >= LEAST_FACTOR:
+            raise ConfigError(f"sibling_limit = {sibling_limit}; use {LEAST_FACTOR:g} or more, or leave it out")
         self.workers = workers or count_processors()
         self.stop: StopRule = stop
         self._is_closed = False
@@ -151,6 +158,7 @@ class Judge:
                 packages=shelf,
                 batch_tests=batch_tests,
                 headers=headers,
+                sibling_limit=sibling_limit,
                 pace=pace,
                 nice=nice,
             )
@@ -164,7 +172,7 @@ class Judge:
             raise answer
         self.isolation, self.time_scale = answer
         """The layers that hold around every program, and what CPU limits are multiplied by."""
-        self.environment: JudgingEnvironment = describe_environment(shelf)
+        self.environment: JudgingEnvironment = describe_environment(shelf, self._sessions[0].call_stack)
         """What programs run on: the Python that problems without a version mean, and the packages."""
         self._shelf = ProblemShelf(time_scale=self.time_scale)
 
@@ -179,7 +187,8 @@ class Judge:
     @property
     def statistics(self) -> Statistics:
         """What was done so far."""
-        retries, reruns = (sum(getattr(s, name) for s in self._sessions) for name in ("retries", "reruns"))
+        names = ("retries", "reruns", "lowered")
+        retries, reruns, lowered = (sum(getattr(s, name) for s in self._sessions) for name in names)
         extended, blind = (sum(getattr(s.waits, name) for s in self._sessions) for name in ("extended", "blind"))
         sharing = [session.sharing for session in self._sessions]
         return Statistics(
@@ -195,6 +204,7 @@ class Judge:
             runs=self._runs,
             extended=extended,
             blind=blind,
+            lowered=lowered,
             aside=self._gate.times_aside,
             checker_crashes=self._checker_crashes,
         )

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable
 
-from microcoder.evaluator.lexemes import QUOTES, Braces, Node, Unreadable, is_value, lexemes, read, unquote
+from microcoder.evaluator.lexemes import MAX_DEPTH, QUOTES, Braces, Node, Unreadable, is_value, lexemes, read, unquote
 from microcoder.evaluator.matching import match_all
 from microcoder.evaluator.numbers import without_zero_fraction
 from microcoder.evaluator.streams import WHITE_SPACE, Agree, agree_in_step
@@ -23,6 +23,11 @@ _ENDS = {"[": "]", "(": ")", "{": "}"}
 _LAST_COMMA = re.compile(rf",[{WHITE_SPACE}]*+[\])}}]")
 _MARKS = frozenset("[](){},:")
 _IN_BRACKETS = re.compile(r"(?:[\[({][^\n]*+(?<=[\])}])(?:\n++|\Z))++")
+_CONSTANT = re.compile(r"(?<=[\[({,:])(?:true|false|null)(?=[\])},:])")
+_CONSTANTS = {"true": "True", "false": "False", "null": "None"}
+_SIDE_BY_SIDE = re.compile(rf"[{WHITE_SPACE.replace(chr(10), '')}]|[^\[({{,:\n][\[({{]|[\])}}][^\])}},:\n]")
+_NO_BRACKETS = re.compile(r"[^\[\](){}\n]++")
+_AS_LISTS = str.maketrans("()", "[]")
 _BESIDE_MARKS = re.compile(r"(?<=[\[\](){},:])[ \t]++(?!\n)|(?<![ \t])[ \t]++(?=[\[\](){},:])")
 
 
@@ -51,15 +56,38 @@ def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
 
 
 def same_compacted(text: str, expected: str) -> bool:
-    """Whether two normal texts of values line by line, without strings, differ in spaces beside brackets and commas.
+    """Whether two normal texts of values line by line, without strings, differ in spaces beside brackets and commas,
+    in tuples and lists, and in how constants are spelled.
 
     It looks at the whole text at once, where `same_literal` takes a while for each of many lines.
     """
     if any(quote in text or quote in expected for quote in QUOTES) or not _IN_BRACKETS.fullmatch(expected):
         return False
-    if any(text.count(mark) != expected.count(mark) for mark in "\n,[]"):
+    if any(sum(map(text.count, marks)) != sum(map(expected.count, marks)) for marks in ("\n", ",", "[(", "])")):
         return False  # So that there is no more to be cut out than what is expected allows.
-    return _BESIDE_MARKS.sub("", text) == _BESIDE_MARKS.sub("", expected)
+    mine, theirs = _BESIDE_MARKS.sub("", text), _BESIDE_MARKS.sub("", expected)
+    if mine == theirs:
+        return True
+    return _spell_alike(mine) == _spell_alike(theirs) and _are_values(mine) and _are_values(theirs)
+
+
+def _spell_alike(text: str) -> str:
+    if any(constant in text for constant in _CONSTANTS):
+        text = _CONSTANT.sub(lambda found: _CONSTANTS[found[0]], text)
+    return text.translate(_AS_LISTS)
+
+
+def _are_values(text: str) -> bool:
+    """Whether every line of a compacted text is a value by its brackets: `(1 2)(3)` is two, in another notation."""
+    if _SIDE_BY_SIDE.search(text):
+        return False
+    brackets = _NO_BRACKETS.sub("", text)
+    for _ in range(MAX_DEPTH):
+        shorter = brackets.replace("[]", "").replace("()", "").replace("{}", "")
+        if len(shorter) == len(brackets):
+            break
+        brackets = shorter
+    return not brackets.strip("\n")
 
 
 def _same_string(text: str, expected: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from microcoder.evaluator.languages import language_of
 from microcoder.evaluator.preparation import PreparedProblem
-from microcoder.signatures import find_call
+from microcoder.signatures import judged_by
 from microcoder.types import Problem, Program, Verdict
 
 _MAX_PROBLEMS = 4096
@@ -61,16 +61,9 @@ class ProblemShelf:
             DataError: its tests or its checker cannot be used.
         """
         language = language_of(problem)
-        limits = (problem.time_limit_seconds, problem.memory_limit_mib)
-        content = (
-            problem.tests,
-            problem.fn_name,
-            find_call(problem),
-            (language.name, language.version),
-            problem.dialect,
-            limits,
-            problem.checker,
-        )
+        # A language has several names, and one of its versions is meant where none is named.
+        named = {"language": language.name, "language_version": language.version}
+        content = tuple((judged_by(problem) | named).values())
         with self._lock:
             known = self._known.get(content)
             if known is not None:
@@ -107,8 +100,8 @@ class VerdictCache:
         return verdict
 
     def keep(self, key: Key, verdict: Verdict) -> None:
-        """Keep a verdict, unless it says nothing about its program."""
-        if not verdict.is_scorable:
+        """Keep a verdict, unless it says nothing about its program, or depends on others."""
+        if not verdict.is_scorable or verdict.is_relative:
             return
         self._verdicts[key] = verdict
         while len(self._verdicts) > self._size:

@@ -10,7 +10,6 @@ The root is MICROCODER_PACKAGES where that is set. Else folders are looked for i
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
@@ -26,6 +25,7 @@ from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.interpreter import Interpreter
 from microcoder.evaluator.package_install import fill_folder
 from microcoder.evaluator.packages import PackageProfile
+from microcoder.machine import lock_file
 
 ROOT_VARIABLE = "MICROCODER_PACKAGES"
 """Environment variable: where packages are kept, such as a folder that all nodes of a cluster see."""
@@ -122,7 +122,7 @@ def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Pa
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     with path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_file(file, waits=True)
         yield
 
 

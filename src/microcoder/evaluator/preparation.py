@@ -10,6 +10,7 @@ from microcoder.errors import DataError
 from microcoder.evaluator import calls, values, verdicts
 from microcoder.evaluator.checkers import CPU_SECONDS, MEMORY_MIB, AnswerMemory
 from microcoder.evaluator.languages import find_language, language_of
+from microcoder.evaluator.siblings import Siblings
 from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.signatures import find_call
 from microcoder.types import Outcome, Problem, TestResult
@@ -73,6 +74,8 @@ class PreparedProblem:
         limits = limits_for(cpu_seconds, problem.memory_limit_mib, output_mib)
         self.limits = replace(limits, wall_seconds=_WALL_FACTOR_OF_TESTS * cpu_seconds + _WALL_EXTRA_SECONDS)
         self.checker_limits = limits_for(CPU_SECONDS * time_scale, MEMORY_MIB, OUTPUT_MIB)
+        self.siblings = Siblings(time_scale)
+        """How long accepted programs took."""
         self.answers = AnswerMemory()
         """Whether a checker program decides about this problem's own answers."""
 

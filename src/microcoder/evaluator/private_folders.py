@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import tempfile
 import time
 from functools import cache
 from pathlib import Path
 
-from microcoder.evaluator.sandbox.folders import PRIVATE_MODE, empty_folder
+from microcoder.machine import lock_file
 
 PREFIX = "microcoder-sandbox-"
 _NEW_SECONDS = 60.0
@@ -34,6 +33,9 @@ def remove(path: str) -> None:
 
     A process that was just killed may write once more; a folder that stays all the same is found by `sweep`.
     """
+    # It needs what Windows lacks, where this module can be imported all the same.
+    from microcoder.evaluator.sandbox.folders import PRIVATE_MODE, empty_folder
+
     for _ in range(_TRIES):
         try:
             empty_folder(path, PRIVATE_MODE)
@@ -62,7 +64,7 @@ def is_abandoned(path: str) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(descriptor)
     except BlockingIOError:
         return False
     finally:

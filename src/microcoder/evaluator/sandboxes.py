@@ -12,7 +12,6 @@ from microcoder.evaluator import idleness
 from microcoder.evaluator.headers import find_toolchain
 from microcoder.evaluator.inputs import InputShelf
 from microcoder.evaluator.interpreter import CURRENT_VERSION, find_interpreter
-from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.languages import find_language
 from microcoder.evaluator.package_folders import PackageShelf
 from microcoder.evaluator.packages import STANDARD, load_profile
@@ -94,13 +93,13 @@ class Sandboxes:
         self.waits = idleness.Counts()
         """What became of tests that reached their wall limit."""
 
-    def open(self) -> Isolation:
-        """Start the plain one.
+    def open(self) -> Sandbox:
+        """Start and return the plain one.
 
         Raises:
             EvaluatorFault: it does not start, or does not hold.
         """
-        return self._find(Kind()).isolation
+        return self._find(Kind())
 
     def use(self, kind: Kind, action: Callable[[Sandbox], T]) -> T:
         """Do something with a sandbox of a kind, once more with a fresh one where it dies.

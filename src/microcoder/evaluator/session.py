@@ -11,7 +11,7 @@ from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import checkers, executions, idleness, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
 from microcoder.evaluator.calibration import Pace
-from microcoder.evaluator.checkers import CheckerFailed, CheckerStarved
+from microcoder.evaluator.checkers import CheckerFailed
 from microcoder.evaluator.compare import Comparison
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.headers import HeaderShelf
@@ -98,22 +98,31 @@ class Session:
         packages: PackageShelf | None = None,
         batch_tests: bool = True,
         headers: HeaderShelf | None = None,
+        sibling_limit: float | None = None,
     ) -> None:
+        self._sibling_limit = sibling_limit
         self._turn = Turn(gate)
         self._builds = builds or BuildCache()
         self._headers = headers or HeaderShelf()
         self._sandboxes = Sandboxes(
             layers=layers, unsafe=unsafe, nice=nice, inputs=inputs, packages=packages, turn=self._turn
         )
-        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace())
+        self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace(), sibling_limit)
         self.sharing = Sharing(is_on=batch_tests)
         """What became of tests that shared a process."""
+        self.call_stack = ""
+        """What the plain sandbox says of the call stack, see `Sandbox`."""
         self._checker_retries = 0
 
     @property
     def waits(self) -> idleness.Counts:
         """What became of tests that reached their wall limit."""
         return self._sandboxes.waits
+
+    @property
+    def lowered(self) -> int:
+        """Tests that were ended by a limit which other programs of their problem had set."""
+        return self._timed.lowered
 
     @property
     def reruns(self) -> int:
@@ -131,7 +140,9 @@ class Session:
         Raises:
             EvaluatorFault: it does not start, or does not hold.
         """
-        return self._sandboxes.open()
+        sandbox = self._sandboxes.open()
+        self.call_stack = sandbox.call_stack
+        return sandbox.isolation
 
     def measure_time_scale(self) -> float:
         """Return what CPU limits are to be multiplied by on this machine; raises like `TimedRuns`."""
@@ -163,7 +174,9 @@ class Session:
                     self._judge_tests(trial, stop, is_wanted, results)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             results.append(verdicts.sandbox_fault(str(fault)))
-        return self._conclude(results, total)
+        verdict = self._conclude(results, total)
+        prepared.siblings.note(verdict)
+        return verdict
 
     def _prepare(self, opened: contextlib.ExitStack, code: str, prepared: PreparedProblem) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
@@ -195,7 +208,10 @@ class Session:
             if together:
                 accepted = self._judge_together(trial, together)
                 results += accepted
-                if len(accepted) == len(together):
+                is_differing = bool(accepted) and accepted[-1].verdict is not Outcome.ACCEPTED
+                if is_differing and _stops_after(accepted[-1].verdict, stop):
+                    break
+                if is_differing or len(accepted) == len(together):
                     continue
             results.append(self._judge_test(trial, tests[len(results)]))
             if _stops_after(results[-1].verdict, stop):
@@ -227,9 +243,10 @@ class Session:
             rejection = trial.loaded.rejection()
             if rejection is not None:
                 return verdicts.compile_error(run, rejection)
-            if trial.checking is None:
-                return trial.problem.judge(run, test)
-            return self._check(trial.checking, run, trial.problem, test)
+            if trial.checking is not None:
+                return self._check(trial.checking, run, trial.problem, test)
+            result = trial.problem.judge(run, test)
+            return verdicts.held_to_siblings(result, run, self._sibling_limit) if self._sibling_limit else result
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             return verdicts.sandbox_fault(str(fault))
 
@@ -246,6 +263,7 @@ class Session:
         """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
         code = str(invocation.program.code)
         limits = invocation.limits(time_scale)
+        self._timed.begin_program()
         try:
             with contextlib.ExitStack() as opened:
                 language = find_language(invocation.program.language)
@@ -335,8 +353,6 @@ class Session:
             return output
         try:
             return verdicts.compared(run, self._ask_checker(checking, prepared, test, output))
-        except CheckerStarved as starved:
-            return verdicts.checker_fault(str(starved))
         except CheckerFailed as failed:
             if prepared.answers.works(test, lambda: self._ask_checker(checking, prepared, test, answer)):
                 return verdicts.compared(run, checkers.broken_by(failed))
@@ -355,7 +371,7 @@ class Session:
         task = checkers.checker_task(checker, checking, test.stdin, output, answer)
         with self._turn.shared():
             checked = self._sandboxes.use(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))
-        if checkers.was_starved(checked):
+        if checkers.was_killed(checked):
             self._checker_retries += 1
             with self._turn.alone():
                 checked = self._sandboxes.use(_CHECKS, lambda sandbox: sandbox.run(task, prepared.checker_limits))

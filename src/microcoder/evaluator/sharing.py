@@ -12,7 +12,7 @@ from microcoder.evaluator.preparation import PreparedProblem, PreparedTest
 from microcoder.evaluator.sandbox.batch import DIRTY, pack_inputs, unpack_frames
 from microcoder.evaluator.sandbox.dialects import PLAIN
 from microcoder.evaluator.supervisor import Limits, Run, Sandbox, Task
-from microcoder.types import Outcome, TestResult
+from microcoder.types import NOT_ALONE, Outcome, TestResult
 
 _LEAST_TESTS, _MOST_TESTS, _MOST_BYTES = 2, 512, 4 << 20
 _EXPECTED_CPU_SECONDS = 0.1
@@ -70,7 +70,10 @@ class Sharing:
         return int.from_bytes(digest[:4]) < _SAMPLED_SHARE * (1 << 32)
 
     def compare(self, alone: list[TestResult], code: str) -> list[TestResult]:
-        """Return the results of tests that were accepted together and then run alone, which are the ones that count."""
+        """Return the results of tests that were accepted together and then run alone, which are the ones that count.
+
+        They end with the first that is not accepted, marked as such, or before one that the sandbox failed.
+        """
         self.rechecked += len(alone)
         known = [result for result in alone if result.verdict is not Outcome.SANDBOX_FAULT]
         different = [result for result in known if result.verdict is not Outcome.ACCEPTED]
@@ -82,8 +85,10 @@ class Sharing:
                 different[0].detail,
                 code[:2000],
             )
-        first = next((n for n, result in enumerate(alone) if result.verdict is not Outcome.ACCEPTED), len(alone))
-        return alone[:first]
+        first = next((n for n, result in enumerate(alone) if result.verdict is not Outcome.ACCEPTED), None)
+        if first is None or alone[first] not in different:
+            return alone[:first]
+        return [*alone[:first], replace(alone[first], method=NOT_ALONE)]
 
 
 def _may_share(code: str, problem: PreparedProblem) -> bool:

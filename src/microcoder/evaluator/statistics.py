@@ -35,5 +35,7 @@ class Statistics:
     """Of these, the ones that were not accepted alone. There should be none: please report it."""
     aside: int = 0
     """Times that a program stood aside for others: while it was idle, or after a slice of CPU time."""
+    lowered: int = 0
+    """Tests that were ended by a limit which other programs of their problem had set."""
     checker_crashes: int = 0
     """Programs that are wrong because their output broke a checker which works on the problem's own answer."""

@@ -316,7 +316,10 @@ class Sandbox:
         if answer[:1] == FAILED:
             self._kill()
             raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
-        missing = json.loads(answer.removeprefix(READY))["missing"]
+        report = json.loads(answer.removeprefix(READY))
+        missing = report["missing"]
+        self.call_stack = str(report["call_stack"])
+        """Why programs recurse less deep than under plain python; empty where they do not."""
         self.isolation = Isolation(tuple(layer for layer in LAYERS if layer not in missing), missing)
         if MOUNT_NAMESPACE in missing:
             private_folders.sweep(os.path.dirname(self._folder))
@@ -332,21 +335,16 @@ class Sandbox:
         Raises:
             SandboxDied: the fork server broke, or an earlier run raised anything; close this sandbox and take another.
         """
-        with contextlib.ExitStack() as opened:
-
-            def file(name: str) -> int:
-                descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
-                opened.callback(os.close, descriptor)
-                return descriptor
-
-            def filled(content: bytes) -> int:
-                descriptor = self._inputs.open(content)
-                opened.callback(os.close, descriptor)
-                return descriptor
-
-            given, stdout, stderr = filled(task.stdin), file("stdout"), file("stderr")
-            has_wire = bool(task.fn_name) or self._toolchain is not None
-            wire = file("wire") if has_wire else None
+        has_wire = bool(task.fn_name) or self._toolchain is not None
+        # Files of its own for each test: what a program does to one (mode, times, flags, locks) would be there for the
+        # next, could it be used again.
+        opened: list[int] = []
+        try:
+            opened.append(self._inputs.open(task.stdin))
+            for name in ("stdout", "stderr", "wire") if has_wire else ("stdout", "stderr"):
+                opened.append(os.memfd_create(name, os.MFD_CLOEXEC))
+            stdout, stderr, wire = opened[1], opened[2], opened[3] if has_wire else None
+            opened += [self._inputs.open(content) for content in task.files.values() if content is not None]
             request = Request(
                 limits.cpu_seconds,
                 limits.wall_seconds,
@@ -362,20 +360,20 @@ class Sandbox:
                 task.int_digits,
             )
             cache = task.source if task.cache < 0 else task.cache
-            descriptors = [task.source, cache, given, stdout, stderr]
-            descriptors += [] if wire is None else [wire]
-            descriptors += [filled(content) for content in task.files.values() if content is not None]
-            result, lowered = self._exchange(request, descriptors, find_lower_limit)
+            result, lowered = self._exchange(request, [task.source, cache, *opened], find_lower_limit)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
             return Run(
                 result=result,
                 stdout=b"" if task.fn_name else _read_all(stdout, stdout_bytes),
                 stdout_bytes=stdout_bytes,
-                stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
+                stderr=_read_tail(stderr, stderr_bytes).decode("utf-8", "replace"),
                 stderr_bytes=stderr_bytes,
                 wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
                 lowered_limit=lowered,
             )
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
 
     def run_batch(self, task: Task, inputs: bytes, limits: Limits) -> tuple[Result, bytes, int]:
         """Run several tests of a program in one process.
@@ -478,6 +476,10 @@ class Sandbox:
     def _last_words(self) -> str:
         text = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()
         return f"it said: {text[-500:]}" if text else "it said nothing"
+
+
+def _read_tail(descriptor: int, size: int) -> bytes:
+    return os.pread(descriptor, _STDERR_TAIL, max(0, size - _STDERR_TAIL)) if size else b""
 
 
 def _read_all(descriptor: int, size: int) -> bytes:

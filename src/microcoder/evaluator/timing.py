@@ -7,6 +7,7 @@ import signal
 from dataclasses import replace
 
 from microcoder.evaluator import calibration
+from microcoder.evaluator.attendance import FindLowerLimit
 from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM, Pace
 from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, limits_for
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED
@@ -26,14 +27,17 @@ _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 class TimedRuns:
     """Runs of one worker's tests, timed so that only the program decides."""
 
-    def __init__(self, sandboxes: Sandboxes, turn: Turn, pace: Pace) -> None:
-        """Note where tests run, when they may, and how fast this machine is."""
+    def __init__(self, sandboxes: Sandboxes, turn: Turn, pace: Pace, sibling_limit: float | None = None) -> None:
+        """Note where tests run, when they may, how fast this machine is, how much slower than others one may be."""
+        self._sibling_limit = sibling_limit
         self._sandboxes = sandboxes
         self._turn = turn
         self._pace = pace
         self._has_rerun = False
         self.reruns = 0
         """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
+        self.lowered = 0
+        """Tests that were ended by a limit which other programs of their problem had set."""
         self.retries = 0
         """Tests that were run again because something else than a limit killed them."""
 
@@ -49,7 +53,8 @@ class TimedRuns:
             SandboxDied: the sandbox broke twice.
             EvaluatorFault: it does not start.
         """
-        run, slowdown = self._run_with_room(kind, task, prepared.limits)
+        run, slowdown = self._run_with_room(kind, task, prepared)
+        self.lowered += run.lowered_limit is not None
         if prepared.is_close(run):
             self.reruns += 1
             with self._turn.alone():
@@ -91,16 +96,22 @@ class TimedRuns:
             return slowdown
         return max(slowdown, self._pace.measure(MEMORY_PROGRAM, lambda: self._time(MEMORY_PROGRAM)))
 
-    def _run_with_room(self, kind: Kind, task: Task, limits: Limits) -> tuple[Run, float]:
+    def _run_with_room(self, kind: Kind, task: Task, prepared: PreparedProblem) -> tuple[Run, float]:
         """Run a test with the room that neighbours call for; return that too.
 
         Where it runs out of CPU time and neighbours turn out to cost more than they did of late, it is run once more,
         which happens to one test of a program at most: an endless one must not cost many limits.
         """
+        limits = prepared.limits
         with self._turn.shared():
             slowdown = self._pace.slowdown
-            run = self._run(kind, task, limits, slowdown)
-            if run.result.expired == CPU_EXPIRED and not self._has_rerun:
+
+            def find_lower_limit() -> float | None:
+                seconds = prepared.siblings.find_limit(self._sibling_limit)
+                return None if seconds is None or seconds >= limits.cpu_seconds else slowdown * seconds
+
+            run = self._run(kind, task, limits, slowdown, find_lower_limit)
+            if run.result.expired == CPU_EXPIRED and run.lowered_limit is None and not self._has_rerun:
                 measured = self._measure_slowdown(run)
                 if measured > _MORE_GRACE * slowdown:
                     self._has_rerun = True
@@ -108,13 +119,20 @@ class TimedRuns:
                     return self._run(kind, task, limits, measured), measured
             return run, slowdown
 
-    def _run(self, kind: Kind, task: Task, limits: Limits, slowdown: float) -> Run:
+    def _run(
+        self,
+        kind: Kind,
+        task: Task,
+        limits: Limits,
+        slowdown: float,
+        find_lower_limit: FindLowerLimit = lambda: None,
+    ) -> Run:
         generous = replace(
             limits,
             cpu_seconds=_GRACE * slowdown * limits.cpu_seconds,
             wall_seconds=slowdown * limits.wall_seconds,
         )
-        return self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, generous))
+        return self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, generous, find_lower_limit))
 
 
 def was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:

@@ -18,12 +18,13 @@ from __future__ import annotations
 import json
 import re
 import signal
+from dataclasses import replace
 
 from microcoder.evaluator.compare import Comparison, compare_output, compare_value
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, WALL_EXPIRED
 from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.evaluator.values import MalformedWire, decode_value
-from microcoder.types import CHECKER_FAULT, Checker, Outcome, TestResult
+from microcoder.types import CHECKER_FAULT, SIBLING_LIMIT, Checker, Outcome, TestResult
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 _NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
@@ -107,6 +108,17 @@ def find_failure(
 def failed(run: Run, failure: tuple[Outcome, str]) -> TestResult:
     """Return the result of a test that failed before its output was looked at."""
     return _result(run, *failure)
+
+
+def held_to_siblings(result: TestResult, run: Run, factor: float) -> TestResult:
+    """Return the result of a test that ran out of the time which other programs of its problem had left it."""
+    if run.lowered_limit is None or result.verdict is not Outcome.TIME_LIMIT:
+        return result
+    detail = (
+        f"cpu {run.cpu_seconds:.2f} s of {run.lowered_limit:.2f} s, from {factor:g} times the slowest accepted "
+        "program of this problem"
+    )
+    return replace(result, method=SIBLING_LIMIT, detail=detail)
 
 
 def compile_error(run: Run, message: str) -> TestResult:

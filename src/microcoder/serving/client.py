@@ -27,7 +27,7 @@ from microcoder.evaluator.judge import OnVerdict
 from microcoder.evaluator.languages import check_language
 from microcoder.serving.judging import unreached
 from microcoder.serving.messages import JudgeRequest, JudgeResponse, ProgramMessage
-from microcoder.signatures import find_call
+from microcoder.signatures import judged_by
 from microcoder.types import Problem, Program, Verdict
 
 _AGAIN = (429, 500, 502, 503, 504)
@@ -248,5 +248,4 @@ def _write(programs: Sequence[Program], problems: Sequence[Problem]) -> bytes:
 
 def _for_judging(problem: Problem) -> Problem:
     """Return a problem without what no judge needs."""
-    fields = ("id", "language", "fn_name", "dialect", "tests", "time_limit_seconds", "memory_limit_mib", "checker")
-    return Problem.model_construct(**{name: getattr(problem, name) for name in fields}, call=find_call(problem))
+    return Problem.model_construct(id=problem.id, **judged_by(problem))

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from microcoder.evaluator.judge import Statistics
+from microcoder.evaluator.statistics import Statistics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
@@ -25,6 +25,8 @@ _HELP = {
     "checker_crashes": "Programs whose output broke a checker that works on the problem's own answer",
     "runs": "Programs that were run without being judged",
     "extended": "Times that a test at its wall limit was given longer because it had waited for a processor",
+    "aside": "Times that a program stood aside for others, while it was idle or after a slice of CPU time",
+    "lowered": "Tests that were ended by a limit which other programs of their problem had set",
     "blind": "Tests that were given three times their wall limit because the kernel does not say how long they waited",
 }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from microcoder.metrics import StepMetrics
 from microcoder.training.sampling_config import DiversityWatch
 from microcoder.training.trend import follow_trend
+from microcoder.types import NOT_ALONE
 
 TRUNCATED_SHARE = 0.9
 NO_CODE_SHARE = 0.5
@@ -48,6 +49,7 @@ def find_alarms(
         _all_groups_flat(metrics),
         _diversity_falling(diversities, watch, breaks),
         _sandbox_faults(metrics),
+        _shared_processes_differ(metrics),
     )
     return [alarm for alarm in checks if alarm]
 
@@ -110,4 +112,15 @@ def _sandbox_faults(metrics: StepMetrics) -> Alarm | None:
         "sandbox_faults",
         f"the sandbox could not judge {metrics.unscored_share:.1%} of the rollouts; they are in no mean or advantage",
         "look at the machine: memory, process limits, disk; fewer evaluator.workers need less of all",
+    )
+
+
+def _shared_processes_differ(metrics: StepMetrics) -> Alarm | None:
+    num_tests = metrics.methods.get(NOT_ALONE, 0)
+    if not num_tests:
+        return None
+    return Alarm(
+        "shared_processes_differ",
+        f"{num_tests} tests were accepted in a process that tests share, and not in one of their own",
+        "go on with --evaluator.batch_tests false, and report the program that the log shows: there should be none",
     )

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from microcoder.config import Config, flatten
 from microcoder.evaluator import StopRule
 from microcoder.evaluator.packages import STANDARD
+from microcoder.evaluator.siblings import LEAST_FACTOR
 from microcoder.micro import DemonstrationNoise
 from microcoder.prompts import PromptStyle
 from microcoder.training.algorithm_config import AlgorithmConfig, SoftLengthPenalty
@@ -182,6 +183,12 @@ class EvaluatorConfig(Config):
     packages: str = STANDARD
     """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins. A service must
     have been started with the same (`microcoder serve --packages`)."""
+    sibling_limit: float | None = Field(default=None, ge=LEAST_FACTOR)
+    """A test may take so many times the CPU time of the slowest accepted answer to its problem (at least 1 s, at most
+    the problem's limit), once two were accepted; None: the problem's limit alone. Rewards then depend on each other."""
+    batch_tests: bool = True
+    """Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md); a service
+    decides for itself (`microcoder serve --no-batch-tests`)."""
     unsafe_sandbox: bool = False
 
     @model_validator(mode="after")
@@ -191,8 +198,12 @@ class EvaluatorConfig(Config):
                 'backend = "http" and url go together; pass both, such as --evaluator.backend http '
                 "--evaluator.url http://127.0.0.1:8077, or neither"
             )
-        if self.backend == "http" and (self.workers is not None or self.nice or self.unsafe_sandbox):
-            raise ValueError('backend = "http" leaves workers, nice and unsafe_sandbox to the service; leave them out')
+        if self.backend == "http" and (
+            self.workers is not None or self.nice or self.unsafe_sandbox or self.sibling_limit is not None
+        ):
+            raise ValueError(
+                'backend = "http" leaves workers, nice, sibling_limit and unsafe_sandbox to the service; leave them out'
+            )
         return self
 
 

@@ -55,6 +55,8 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
             stop=config.stop,
             nice=config.nice,
             packages=config.packages,
+            sibling_limit=config.sibling_limit,
+            batch_tests=config.batch_tests,
             unsafe=config.unsafe_sandbox,
         ) as judge:
             yield judge, {"isolation": judge.isolation.as_record(), "environment": judge.environment.as_record()}
@@ -85,6 +87,10 @@ def _connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[t
         for needed, limit, option in _find_needs(problems, about["limits"]):
             raise ConfigError(
                 f"{needed}, {config.url} takes at most {limit:g}; start it with {option}, or leave the problem out"
+            )
+        if "environment" not in about:
+            raise ConfigError(
+                f"{config.url} is an older version, which does not say what programs run on; install this one there"
             )
         if about["environment"]["packages"]["digest"] != load_profile(config.packages).digest:
             theirs = about["environment"]["packages"]
@@ -147,6 +153,8 @@ class _OnNodes:
                 stop=self._config.stop,
                 nice=self._config.nice,
                 packages=self._config.packages,
+                sibling_limit=self._config.sibling_limit,
+                batch_tests=self._config.batch_tests,
                 unsafe=self._config.unsafe_sandbox,
             )
         return self._judge.judge(programs, problems, on_verdict=on_verdict)

@@ -237,12 +237,17 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], *, observer: Observer
 
     Raises:
         TrainingError: the problems, the packages of programs or the number of processes are not those that the run
-            began with.
+            began with, or an older version did not note them.
     """
     if not run.has_begun:
         write_json(run.manifest, manifest)
         return
     recorded = run.read_manifest()
+    if "environment" not in recorded:
+        raise TrainingError(
+            f"{run.root} was begun by an older version, which did not note the Python and the packages of programs; "
+            "use another --run-dir"
+        )
     for what, old, new in (
         ("problems", recorded["problems"], manifest["problems"]),
         ("num_processes", recorded["machine"]["num_processes"], manifest["machine"]["num_processes"]),

@@ -82,6 +82,8 @@ def open_verify(settings: VerifyStep) -> Iterator[Work]:
             workers=settings.workers,
             stop="first_limit",
             cache_size=0,
+            # Time limits follow from what references take in a process of their own.
+            batch_tests=False,
             packages=settings.packages,
             unsafe=settings.unsafe,
         ) as judge,

@@ -13,7 +13,7 @@ from typing import Self
 import microcoder
 from microcoder import evaluator
 from microcoder.errors import DataError
-from microcoder.signatures import find_call
+from microcoder.signatures import judged_by
 from microcoder.types import Outcome, Problem, Program, TestResult, Verdict
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL) WITHOUT ROWID"
@@ -39,21 +39,9 @@ def verdict_key(program: Program, problem: Problem, *, stop: str, environment: s
     Not by the machine: what is kept is the verdict of the reference machine (see `at_reference_speed`), since a
     machine's speed is measured anew by every judge and a rebuild must find what the build kept.
     """
-    judged_by = problem.model_dump(
-        mode="json",
-        include={
-            "fn_name",
-            "dialect",
-            "checker",
-            "language_version",
-            "memory_limit_mib",
-            "tests",
-            "time_limit_seconds",
-        },
-    )
-    call = find_call(problem)
-    judged_by["call"] = call and call.model_dump(mode="json", exclude_defaults=True)
-    content = [evaluator_version(), environment, program.language, program.code, judged_by, stop]
+    fields = judged_by(problem)
+    decides = problem.model_copy(update={"call": fields.pop("call")}).model_dump(mode="json", include={"call", *fields})
+    content = [evaluator_version(), environment, program.language, program.code, decides, stop]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
 
 

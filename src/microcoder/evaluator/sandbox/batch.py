@@ -1,8 +1,8 @@
 """Several tests of one program in one process, each as new as can be.
 
 Only for programs that the trusted side found nothing against (`evaluator/batching.py`): they name nothing that could
-reach another test. What they could still change is the members of library modules and classes; that is compared with
-what it was before the first test, after every one, and a process in which it differs runs no other test.
+reach another test. What they could still change is the attributes of library objects; these are compared after every
+test with what they were before the first, and a process in which they differ runs no other test.
 
 What goes in and out are two memory files: all inputs, and a frame for every test that ended.
 
@@ -13,12 +13,16 @@ What goes in and out are two memory files: all inputs, and a frame for every tes
 from __future__ import annotations
 
 import _io
+import builtins
+import functools
+import gc
 import importlib
+import operator
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType, ModuleType
+from collections.abc import Iterator, Mapping
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from microcoder.evaluator.sandbox import nodes
@@ -34,8 +38,11 @@ _NUMBER = struct.Struct("<Q")
 _FRAME = struct.Struct("<HQ")
 DIRTY = 256
 """The status of a test that ended well and left something changed; it counts, and is the last of its process."""
-_MUTABLE_CLASS = 1 << 9
+_MOST_STDERR_BYTES = 1 << 16
+"""What a test may leave there for another to follow it."""
 _IMMUTABLE_CLASS = 1 << 8
+_INNER_NAMES = ("fget", "fset", "fdel", "func", "__func__", "__wrapped__", "__self__")
+"""Where properties, methods and their like keep the functions that they stand for."""
 
 
 class Files(NamedTuple):
@@ -63,58 +70,147 @@ def unpack_frames(frames: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class Library:
-    """The members of the modules that a program may import, and of their classes, as they were before any test."""
+    """What a program may reach of the library, as it was before any test.
 
-    def __init__(self) -> None:
-        modules = [*map(importlib.import_module, MODULES), nodes]
-        self._spaces: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
-        seen: set[int] = set()
-        for module in modules:
-            self._spaces.append((vars(module), dict(vars(module))))
-            for member in vars(module).values():
-                self._note(member, seen)
+    A program changes an object by an attribute that its source names, or by handing it to a function of the library,
+    which adds attributes. So the number of attributes of every object is compared, and the identity of those that the
+    program names, and no more: looking at all of them would cost more than a small test does. Never by equality,
+    which a program can define.
+    """
+
+    def __init__(self, prelude: dict[str, Any]) -> None:
+        self._spaces: list[Mapping[str, Any]] = []
+        self._empty: list[Mapping[str, Any]] = []
+        """Of functions, most of which have no attributes."""
+        self._containers: list[tuple[Any, list[Any]]] = []
+        self._seen: set[int] = set()
+        # They fill as programs run, and what they hold is lost where nothing refers to it but they.
+        self._caches = [one for one in gc.get_objects() if type(one) is functools._lru_cache_wrapper]
+        regular = sys.modules["re"]
+        filling = (getattr(regular, name, None) for name in ("_cache", "_cache2"))
+        self._seen.update(id(one) for one in filling if one is not None)
+        for module in [*map(importlib.import_module, MODULES), nodes, builtins]:
+            self._spaces.append(vars(module))
+            self._note_all(vars(module))
+        self._spaces.append(prelude)
+        # The lists and dictionaries of `sys` among these are not for programs that share a process.
+        self._note_all({name: member for name, member in prelude.items() if type(member) not in (dict, list)})
+        self._lengths = [*map(len, self._spaces)]
+        self._by_name: dict[str, list[tuple[Mapping[str, Any], Any]]] = {}
+        for space in self._spaces:
+            for name, value in space.items() if isinstance(space, Mapping) and space is not prelude else ():
+                self._by_name.setdefault(name, []).append((space, value))
+        self._purge = regular.purge  # pyrefly: ignore[missing-attribute]
         self._random = sys.modules["random"].getstate()  # pyrefly: ignore[missing-attribute]
 
-    def _note(self, member: object, seen: set[int]) -> None:
-        if id(member) in seen or isinstance(member, ModuleType):
-            return
-        seen.add(id(member))
-        if isinstance(member, FunctionType):
-            self._spaces.append((member.__dict__, dict(member.__dict__)))
-        elif isinstance(member, type) and member.__flags__ & _MUTABLE_CLASS and not member.__flags__ & _IMMUTABLE_CLASS:
-            self._spaces.append((vars(member), dict(vars(member))))
-            for inner in vars(member).values():
-                self._note(inner, seen)
+    def _note_all(self, members: Mapping[str, Any]) -> None:
+        pending = [*members.items()]
+        while pending:
+            name, member = pending.pop()
+            if id(member) not in self._seen and not isinstance(member, (ModuleType, CodeType)):
+                self._seen.add(id(member))
+                pending += self._note(member, is_public=not str(name).startswith("_")).items()
 
-    def is_unchanged(self) -> bool:
-        """Whether every name means what it meant; identity is compared first, so this is quick."""
-        return all(space == before for space, before in self._spaces)
+    def _note(self, member: Any, *, is_public: bool) -> Mapping[Any, Any]:
+        """Take down one object; return what can be reached from it, by its names there."""
+        if isinstance(member, type):
+            if not member.__flags__ & _IMMUTABLE_CLASS:
+                self._spaces.append(vars(member))
+            return {**vars(member), "type": type(member), **{base.__qualname__: base for base in member.__bases__}}
+        if type(member) in (dict, list, set, frozenset, tuple):
+            inside = _values_of(member)
+            if is_public:
+                self._containers.append((member, inside))
+            else:
+                self._spaces.append(member)
+            return dict(enumerate(inside))
+        reached = {name: getattr(member, name, None) for name in ("__class__", *_INNER_NAMES)}
+        space = getattr(member, "__dict__", None)
+        if type(space) is not dict:
+            return reached
+        (self._spaces if space or not isinstance(member, FunctionType) else self._empty).append(space)
+        return {**reached, **space}
+
+    def watch(self, code: CodeType) -> Watch:
+        """Return what tells whether a program has changed anything."""
+        names: set[str] = set()
+        pending = [code]
+        while pending:
+            one = pending.pop()
+            names.update(one.co_names)
+            pending += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
+        named = [(space, name, value) for name in names for space, value in self._by_name.get(name, ())]
+        return Watch(self._spaces, self._lengths, self._empty, self._containers, named)
 
     def reset(self) -> None:
-        """Have shared random numbers begin again, and decimal numbers follow their first rules."""
+        """Have shared random numbers begin again, decimal numbers follow their first rules, and caches be empty."""
         sys.modules["random"].setstate(self._random)  # pyrefly: ignore[missing-attribute]
         decimal = sys.modules["decimal"]
         decimal.setcontext(decimal.DefaultContext.copy())  # pyrefly: ignore[missing-attribute]
+        self._purge()
+        for cached in self._caches:
+            cached.cache_clear()
+
+
+def _values_of(container: Any) -> list[Any]:
+    return [*(container.values() if type(container) is dict else container)]
+
+
+def _are_same(values: list[Any], others: list[Any]) -> bool:
+    return len(values) == len(others) and all(map(operator.is_, values, others))
+
+
+class Watch(NamedTuple):
+    """What the library must still be after a test of one program."""
+
+    spaces: list[Mapping[str, Any]]
+    lengths: list[int]
+    empty: list[Mapping[str, Any]]
+    containers: list[tuple[Any, list[Any]]]
+    named: list[tuple[Mapping[str, Any], str, Any]]
+
+    def sees_change(self) -> bool:
+        """Whether a name means something else, or there are more or fewer of them."""
+        if any(self.empty) or [*map(len, self.spaces)] != self.lengths:
+            return True
+        if any(space.get(name) is not value for space, name, value in self.named):
+            return True
+        return not all(_are_same(_values_of(container), before) for container, before in self.containers)
 
 
 class Batch:
-    """One process's tests, from the file of inputs to the file of frames."""
+    """One process's tests, from the file of inputs to the file of frames.
 
-    def __init__(self, files: Files, library: Library) -> None:
+    Iterating begins a test, `end` is called with what it did; a loop, since a program runs with as many calls above it
+    as in a process of its own.
+    """
+
+    def __init__(self, files: Files, library: Library, code: CodeType) -> None:
         self._files = files
         self._library = library
+        self._watch = library.watch(code)
         self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
-        self._styles = [(stream.encoding, stream.errors) for stream in (sys.stdin, sys.stdout)]
+        self._styles = [_Style.of(stream) for stream in (sys.stdin, sys.stdout, sys.stderr)]
+        self._is_over = False
 
-    def run(self, run_one: Callable[[], tuple[int, bytes]]) -> None:
-        """Run test after test until one ends otherwise than well, or leaves something changed."""
+    def __iter__(self) -> Iterator[None]:
+        """Begin test after test until one ends otherwise than well, or leaves something changed."""
         for content in self._inputs():
             self._make_new(content)
-            status, output = run_one()
-            is_unchanged = self._library.is_unchanged()
-            self._write(DIRTY if not status and not is_unchanged else status, output)
-            if status or not is_unchanged:
+            yield
+            if self._is_over:
                 return
+
+    def end(self, status: int, output: bytes) -> None:
+        """Take down what a test did, once all that it left is thrown away: that may act once more."""
+        sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
+        for name in ("__main__", "solution"):
+            sys.modules.pop(name, None)
+        gc.collect()
+        self._library.reset()
+        is_changed = self._watch.sees_change() or os.fstat(2).st_size > _MOST_STDERR_BYTES
+        self._write(DIRTY if not status and is_changed else status, output)
+        self._is_over = bool(status) or is_changed
 
     def read_stdout(self) -> bytes:
         """Return what a test wrote."""
@@ -130,15 +226,14 @@ class Batch:
             position += length
 
     def _make_new(self, content: bytes) -> None:
-        for descriptor in (0, 1):
+        for descriptor in (0, 1, 2):
             os.ftruncate(descriptor, 0)
             os.lseek(descriptor, 0, os.SEEK_SET)
         os.pwrite(0, content, 0)
-        (encoding, errors), (out_encoding, out_errors) = self._styles
-        reader = _io.BufferedReader(_io.FileIO(0, "r", closefd=False))
-        writer = _io.BufferedWriter(_io.FileIO(1, "w", closefd=False))
-        sys.stdin = sys.__stdin__ = _io.TextIOWrapper(reader, encoding=encoding, errors=errors)
-        sys.stdout = sys.__stdout__ = _io.TextIOWrapper(writer, encoding=out_encoding, errors=out_errors)
+        stdin, stdout, stderr = self._styles
+        sys.stdin = sys.__stdin__ = stdin.open(0, "r", _io.BufferedReader)
+        sys.stdout = sys.__stdout__ = stdout.open(1, "w", _io.BufferedWriter)
+        sys.stderr = sys.__stderr__ = stderr.open(2, "w", _io.BufferedWriter)
         sys.setrecursionlimit(self._limits[0])
         sys.set_int_max_str_digits(self._limits[1])
         self._library.reset()
@@ -147,3 +242,32 @@ class Batch:
         frame = memoryview(_FRAME.pack(status, len(output)) + output)
         while frame:
             frame = frame[os.write(self._files.frames, frame) :]
+
+
+class _Style(NamedTuple):
+    """All that a standard stream of the interpreter says of itself."""
+
+    name: str
+    encoding: str
+    errors: str
+    is_line_buffered: bool
+    buffer_bytes: int
+
+    @classmethod
+    def of(cls, stream: Any) -> _Style:
+        return cls(
+            stream.name,
+            stream.encoding,
+            stream.errors,
+            stream.line_buffering,
+            getattr(stream.buffer.raw, "_blksize", 0),
+        )
+
+    def open(self, descriptor: int, mode: str, kind: Any) -> Any:
+        raw = _io.FileIO(descriptor, mode, closefd=False)
+        raw.name = self.name  # pyrefly: ignore[missing-attribute]
+        buffer = kind(raw, self.buffer_bytes or _io.DEFAULT_BUFFER_SIZE)
+        # The interpreter's own do not translate what ends a line, either.
+        stream = _io.TextIOWrapper(buffer, self.encoding, self.errors, "\n", self.is_line_buffered)
+        stream.mode = mode  # pyrefly: ignore[read-only]
+        return stream

@@ -3,6 +3,8 @@
 A forked test stands on the fork server's own calls. They would count against the recursion limit (an accepted program
 may need every frame it leaves) and be seen by `inspect`. Python has no call that takes them away, so two words of the
 interpreter's thread state are written: how many calls are left, and which frame is the innermost.
+
+An interpreter that keeps them elsewhere runs programs on top of our calls: a few frames shallower, and that is said.
 """
 
 from __future__ import annotations
@@ -18,6 +20,12 @@ _FRAME_OF_FRAME_OBJECT, _CFRAME_OF_THREAD_STATE = 24, 56
 _STACK_BYTES = 1 << 18
 """How far above and below the present place on the C stack the innermost frame is looked for."""
 _UNUSUAL_LIMIT = 4321
+_KNOWN, _KNOWN_NAMES = ((3, 11), (3, 12), (3, 13)), "CPython 3.11 to 3.13"
+"""Versions whose thread state was looked at: what is not known there may not be written to."""
+
+
+class _Unknown(Exception):
+    """Something stands where no known interpreter has it."""
 
 
 class CallStack:
@@ -27,11 +35,21 @@ class CallStack:
     """
 
     def __init__(self) -> None:
-        """Find it.
+        """Find it, or note in `problem` that it is not where it should be."""
+        self.problem = ""
+        """Why programs run on top of our calls; empty where they do not."""
+        try:
+            self._find()
+        except _Unknown as unknown:
+            version = sys.version.split()[0]
+            self.problem = (
+                f"Python {version} keeps {unknown} elsewhere than {_KNOWN_NAMES}, so programs recurse a few calls less "
+                "deep than under plain python, and see ours"
+            )
 
-        Raises:
-            RuntimeError: this interpreter keeps its calls in another way.
-        """
+    def _find(self) -> None:
+        if sys.version_info[:2] not in _KNOWN or sys.implementation.name != "cpython":
+            raise _Unknown("its calls")
         current = ctypes.pythonapi.PyThreadState_Get
         current.restype = ctypes.c_void_p
         state: int = current()
@@ -41,14 +59,15 @@ class CallStack:
         found = [n for n, number in enumerate(self._numbers) if number == _UNUSUAL_LIMIT > self._numbers[n - 1] > 0]
         sys.setrecursionlimit(usual)
         if len(found) != 1:
-            raise _unknown("recursion limit")
+            raise _Unknown("its recursion limit")
         self._calls_left = found[0] - 1
         self._find_frame(_view(state, 8 * _NUM_WORDS, "L"), state)
         self._own_calls = 0
         names: dict[str, Any] = {"numbers": self._numbers, "place": self._calls_left}
-        self.execute(compile("import sys\nleft, below = numbers[place], sys._getframe().f_back", "", "exec"), names)
+        look = compile("import sys\nleft, below = numbers[place], sys._getframe().f_back", "", "exec")
+        self._execute_at_the_bottom(look, names)
         if names["below"] is not None or not 0 <= usual - 1 - names["left"] <= 2:
-            raise _unknown("frames")
+            raise _Unknown("its frames")
         # Before 3.12 the call of `exec` counts as one.
         self._own_calls = usual - 1 - names["left"]
 
@@ -59,7 +78,7 @@ class CallStack:
         if sys.version_info >= (3, 13):
             places = [number for number in range(_NUM_WORDS) if state_words[number] == frame]
             if not places:
-                raise _unknown("innermost frame")
+                raise _Unknown("its innermost frame")
             self._memory, self._memory_start, self._offset = state_words, state, 8 * places[0]
             return
         cframe = state_words[_CFRAME_OF_THREAD_STATE // 8]
@@ -67,10 +86,16 @@ class CallStack:
         self._memory = _view(self._memory_start, 2 * _STACK_BYTES, "L")
         self._offset = 0 if sys.version_info >= (3, 12) else 8
         if self._memory[(cframe + self._offset - self._memory_start) // 8] != frame:
-            raise _unknown("innermost frame")
+            raise _Unknown("its innermost frame")
 
     def execute(self, code: CodeType, namespace: dict[str, Any]) -> None:
-        """Run a module's code as if nothing had been called before."""
+        """Run a module's code as if nothing had been called before, where that can be done here."""
+        if self.problem:
+            exec(code, namespace)
+        else:
+            self._execute_at_the_bottom(code, namespace)
+
+    def _execute_at_the_bottom(self, code: CodeType, namespace: dict[str, Any]) -> None:
         holder = self._memory_start
         if sys.version_info < (3, 13):
             holder = self._state_words[_CFRAME_OF_THREAD_STATE // 8]
@@ -88,10 +113,3 @@ class CallStack:
 
 def _view(address: int, num_bytes: int, kind: str) -> memoryview[int]:
     return memoryview((ctypes.c_char * num_bytes).from_address(address)).cast("B").cast(kind)  # pyrefly: ignore
-
-
-def _unknown(what: str) -> RuntimeError:
-    return RuntimeError(
-        f"Python {sys.version.split()[0]} keeps its {what} where no other does, so programs would run with less "
-        "recursion than under plain python; use CPython 3.11 to 3.13"
-    )

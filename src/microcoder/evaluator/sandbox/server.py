@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from microcoder.evaluator.sandbox import (
     batch,
@@ -79,7 +79,7 @@ class ForkServer:
             config = json.loads(self._receive()[0].removeprefix(CONFIG))
             self._setup = setup.isolate(config, self._control)
             self._prelude = functions.build_prelude()
-            self._library = batch.Library()
+            self._library = batch.Library(self._prelude)
             self._dialect_names = dialects.build_names()
             self._stack = CallStack()
             self._builds = bool(config["builds"])
@@ -88,19 +88,23 @@ class ForkServer:
             self._has_limits = self._setup.has(layers.RESOURCE_LIMITS)
             self._limits = LimitSetter(owns_uid=self._setup.owns_uid)
             self._has_filter, self._first_own = True, _REHEARSED_FD
-            self._renew_modules()
             base_bytes, self._base_kib = setup.finish(self._setup, config, self._rehearse)
+            # After the heap was settled: what is in a program's module must be seen by the garbage collector.
+            self._renew_modules()
             self._has_filter, self._first_own = self._setup.has(layers.SECCOMP), WIRE_FD
             self._limits.settle(base_bytes, is_raising_filtered=self._has_filter and not self._builds)
         except Exception as error:
             self._control.send(FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
         self._latest_message, self._latest_request = b"", _NO_LIMITS
-        self._report = {"missing": self._setup.report()}
+        self._report = {"missing": self._setup.report(), "call_stack": self._stack.problem}
         self._control.send(READY + json.dumps(self._report).encode())
 
-    def next_test(self) -> Test:
-        """Serve requests; returns only in a forked child, so that a program starts low on the stack."""
+    def serve(self) -> NoReturn:
+        """Serve requests.
+
+        A test's process never returns from here: giving up what this function holds would cost it 20 page faults.
+        """
         while True:
             message, descriptors = self._receive()
             if not message:
@@ -125,7 +129,7 @@ class ForkServer:
             test = Test(request, source, cache, streams, wire, shared, quota)
             pid = os.fork()
             if pid == 0:
-                return test
+                self.run(test)
             # A binary starts with memory of its own, not with the fork server's.
             inherited_kib = 0 if request.command else self._base_kib
             # A compiler has children, which a signal to it would not stop.
@@ -233,11 +237,11 @@ class ForkServer:
 
     def _rehearse(self, rehearsal: Rehearsal) -> None:
         """Go the way of a test in the fork server, with descriptors that are not in anybody's way."""
+        self._renew_modules()
         request = _NO_LIMITS._replace(fn_name=rehearsal.fn_name)
         self._be(Test(request, rehearsal.source, rehearsal.cache, [0, 1, 2], rehearsal.wire, None, None))
         if rehearsal.fn_name:
             os.close(_REHEARSED_FD)
-        self._renew_modules()
 
     def _renew_modules(self) -> None:
         """Have a fresh module ready for each kind of program; made here, it costs the test's process nothing."""
@@ -245,17 +249,16 @@ class ForkServer:
         sys.modules.pop(functions.MODULE_NAME, None)
         self._solution = runner.new_main_module(functions.MODULE_NAME, self._prelude)
 
-    def _run_batch(self, program: runner.Loaded, request: Request, names: dict[str, Any] | None) -> None:
+    def _run_batch(self, program: runner.Loaded, request: Request, names: dict[str, object] | None) -> None:
         """Run all tests of a batch, as far as they end well."""
-        tests = batch.Batch(batch.Files(WIRE_FD, WIRE_FD + 1), self._library)
-
-        def run_one() -> tuple[int, bytes]:
+        tests = batch.Batch(batch.Files(self._first_own, self._first_own + 1), self._library, program[0])
+        for _ in tests:
             self._renew_modules()
             if request.fn_name:
-                return functions.run_function(program, request.fn_name, request.call, self._solution, names)
-            return runner.run_program(program, self._stack, (), names), tests.read_stdout()
-
-        tests.run(run_one)
+                done = functions.run_function(program, request.fn_name, request.call, self._solution, names)
+            else:
+                done = runner.run_program(program, self._stack, (), names), tests.read_stdout()
+            tests.end(*done)
 
     def _become_binary(self, test: Test) -> NoReturn:
         """Run the built program, or the compiler where this fork server builds."""

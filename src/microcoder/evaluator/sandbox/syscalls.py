@@ -37,6 +37,7 @@ _NO_ROOT_LOCKED = 0x2F
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 _ZERO = ctypes.c_ulong(0)
+_kill = _libc.kill
 
 
 def _fail(what: str) -> OSError:
@@ -65,7 +66,7 @@ def prctl(operation: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> Non
 
 def kill_everything() -> bool:
     """Kill all processes that we may; return whether there was one. No exception, which would cost 40 page faults."""
-    return _libc.kill(-1, 9) == 0
+    return _kill(-1, 9) == 0
 
 
 def unshare(flags: int) -> None:

@@ -40,4 +40,4 @@ if __name__ == "__main__":
     _exec_with_default_stack(limits.DEFAULT_STACK_BYTES)
     fork_server = server.ForkServer(int(sys.argv[1]))
     os.register_at_fork = _register_at_fork
-    fork_server.run(fork_server.next_test())
+    fork_server.serve()

@@ -1,0 +1,105 @@
+"""Programs that try to carry something from one test to the next: each prints `left` where it found something.
+
+Alone they all print `new` in every test. Those of `SCREENED` must never share a process; those of `RESET` may or may
+not, and find nothing even where they do.
+"""
+
+from __future__ import annotations
+
+SCREENED = {
+    "an annotation": 'def f(x: exec(\'import builtins; n = builtins.__dict__.setdefault("n", []); '
+    "n.append(1)')): pass\n"
+    "print('left' if len(n) > 1 else 'new')",
+    "a return annotation": "def f() -> __import__('os'): pass\nprint('new')",
+    "os.write as a value": "import os\nw = os.write\ntry: w(4, b'')\nexcept OSError: pass\nprint('new')",
+    "os.read by another name": "from os import read as r\nlist(map(r, [], []))\nprint('new')",
+    "an imported name hidden by a function": "def f():\n    x = 1\n    def g():\n        import random as x\n"
+    "        y = x\n        return y\n    return g()\nm = f()\nprint('left' if m._os.sys.modules.get('k') else 'new')\n"
+    "m._os.sys.modules['k'] = m",
+    "a global hidden by a function": "import random as x\ndef f():\n    x = 1\n    def g():\n        global x\n"
+    "        return x\n    return g()\nm = f()\nprint('left' if m._os.sys.modules.get('k') else 'new')\n"
+    "m._os.sys.modules['k'] = m",
+    "type with three arguments": "x = type('X', (), {'__d' + 'el__': lambda s: print('left')})()\n"
+    "x.x = x\nprint('new')",
+    "type of a type": "t = type(int)\nx = t('X', (), {'__d' + 'el__': lambda s: print('left')})()\n"
+    "x.x = x\nprint('new')",
+    "a metaclass by keywords": "class X(**{}): pass\nprint('new')",
+    "a register of overloads": "import typing\n@typing.overload\ndef f(a): pass\n"
+    "print('left' if len(typing.get_overloads(f)) > 1 else 'new')",
+    "members of any module": "from enum import IntEnum\nclass E(IntEnum): pass\n"
+    "try: left\nexcept NameError: print('new')\nelse: print('left')\n"
+    "E._convert_('left', 'builtins', lambda name: name == 'len')",
+    "an attribute by a format": "import random\n"
+    "print('left' if '\"left\"' in '{0.__self__.__dict__}'.format(random.seed) "
+    "else 'new')",
+    "a format that is made": "text = '{0.' + '_' + '_class__}'\nprint(text.format(1) and 'new')",
+    "processor time": "import time\nprint('left' if time.process_time() > 9 else 'new')",
+    "when stdin was made": "import os\nprint('new' if os.fstat(0).st_mtime else 'left')",
+    "strings that are kept": "import sys\ns = ''.join(['ab', 'cd'])\nprint('new' if sys.intern(s) is s else 'left')",
+    "strings that names keep": "from collections import namedtuple\ns = ''.join(['ab', 'cd'])\n"
+    "print('new' if namedtuple('T', [s])._fields[0] is s else 'left')",
+    "a full-width name": "import sys\nsys.stdout.\uff44etach()\nprint('new')",
+    "an import as a method": "class A:\n    from math import gcd as __del__\nprint('new')",
+    "addresses": "a, b = object(), object()\nprint('new' if id(a) != id(b) else 'left')",
+    "flags of re": "import re\nf = re.RegexFlag\nx = f(3)\nprint('left' if x in (0,) else 'new')\nx.left = 1",
+    "a match of an attribute": "match 1:\n    case int(__class__=c): print('new')",
+}
+"""Each does, or comes close to doing, what would tell tests apart."""
+
+_CARRY = "print('left' if {found} else 'new')\n{leave}\n"
+
+
+def _carrying(setup: str, found: str, leave: str) -> str:
+    return f"{setup}\n{_CARRY.format(found=found, leave=leave)}"
+
+
+RESET = {
+    "stderr as a box": "import sys, io\nprint('left' if isinstance(sys.stderr, io.StringIO) else 'new')\n"
+    "sys.stderr = io.StringIO()",
+    "an attribute of stderr": _carrying("import sys\ne = sys.stderr", "hasattr(e, 'x')", "e.x = 1"),
+    "the place in stderr": "import sys\nprint('left' if sys.stderr.tell() else 'new')\nsys.stderr.write('x\\n')",
+    "an attribute of stdin": _carrying("import sys\ne = sys.stdin", "hasattr(e, 'x')", "e.x = 1"),
+    "a carriage return": "print('new' if repr(input()).endswith(chr(92) + \"r'\") else 'left')",
+    "the name of stdin": "import sys\n"
+    "print('new' if sys.stdin.name == '<stdin>' and sys.stdin.mode == 'r' else 'left')",
+    "a class by another name": _carrying("from collections import Counter\nc = Counter", "hasattr(c, 'x')", "c.x = 1"),
+    "a method of a class": "from collections import Counter\nc = Counter\n"
+    "class Same:\n    def __call__(self, *a): return 'left'\n    def __eq__(self, other): return True\n"
+    "    def __hash__(self): return 0\n"
+    "r = c.most_common\nprint('left' if isinstance(r, Same) else 'new')\nc.most_common = Same()",
+    "a function inside a property": _carrying(
+        "from fractions import Fraction\nf = Fraction.numerator.fget", "hasattr(f, 'x')", "f.x = 1"
+    ),
+    "an attribute of exit": _carrying("e = exit", "hasattr(e, 'x')", "e.x = 1"),
+    "the class of exit": _carrying("e = exit", "hasattr(e, 'x')", "e.eof = 'x'\nif e.eof == 'y': e.x = 1"),
+    "a typing alias": "from typing import List\na = List[int]\n"
+    "print('left' if a._name == 'x' else 'new')\na._name = 'x'",
+    "a flag of re": _carrying("import re\nf = re.I", "hasattr(f, 'x')", "f.x = 1"),
+    "a flag of a template": _carrying("from string import Template\nf = Template.flags", "hasattr(f, 'x')", "f.x = 1"),
+    "what dataclasses miss": _carrying(
+        "from dataclasses import field\nm = field().default", "hasattr(m, 'x')", "m.x = 1"
+    ),
+    "a class made a dataclass": "from dataclasses import dataclass\nfrom collections import Counter\n"
+    "print('left' if repr(Counter()) == 'Counter(x=1)' else 'new')\nclass X(Counter):\n    x: int = 1\ndataclass(X)\n"
+    "dataclass(Counter)",
+    "a pattern of re": "import re\nseen = []\nclass S(str):\n    def __hash__(self): return 7\n"
+    "    def __eq__(self, other):\n        seen.append(1)\n        return True\n"
+    "re.compile(S('a'))\nprint('new')",
+    "random numbers": "import random\n"
+    "print('new' if random.random() == 0.8444218515250481 else 'left')\nrandom.seed(5)",
+    "decimal precision": "from decimal import getcontext\nprint('new' if getcontext().prec == 28 else 'left')\n"
+    "getcontext().prec = 5",
+    "limits": "import sys\nprint('new' if sys.getrecursionlimit() == 1000 else 'left')\nsys.setrecursionlimit(2000)",
+    "globals": "try: counter\nexcept NameError: counter = 0\ncounter += 1\nprint('new' if counter == 1 else 'left')",
+    "a default argument": "def f(seen=[]):\n    seen.append(1)\n    return len(seen)\n"
+    "print('new' if f() == 1 else 'left')",
+    "a cache of its own": "from functools import lru_cache\n@lru_cache(None)\ndef f(n): return [n]\n"
+    "print('left' if f.cache_info().currsize else 'new')\nf(1)",
+    "input that it left": "import sys\nprint('left' if 'zzz' in sys.stdin.readline() else 'new')",
+    "a generator that it left": "class Guard:\n    def __enter__(self): return self\n"
+    "    def __exit__(self, *a): print('left')\n"
+    "def g():\n    with Guard(): yield g_self\ng_self = [0]\nit = g()\nnext(it)\ng_self[0] = it\nprint('new')",
+    "stdout replaced": "import sys, io\nprint('new')\nsys.stdout.flush()\nsys.stdout = io.StringIO()\nprint('left')",
+    "stdout closed": "import sys\nprint('new')\nsys.stdout.flush()\nsys.stdout.close()",
+}
+"""What a fresh process is like, and what a shared one must be like as well."""

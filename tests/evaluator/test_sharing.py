@@ -1,0 +1,135 @@
+"""Tests that share a process: nothing gets from one to the next, and every verdict is that of a process a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from microcoder.evaluator import Judge, sharing
+from microcoder.evaluator.batching import find_obstacle
+from microcoder.types import NOT_ALONE, Outcome, Problem, Program, TestResult
+
+from .conftest import make_problem  # pyrefly: ignore[missing-import]
+from .stateful_programs import RESET, SCREENED  # pyrefly: ignore[missing-import]
+
+INPUT = "1 2\r\n3\nzzz\n"
+EXPECTED = (("new", "new", "new", "new", "new"), ("new", "new", "left", "left", "left"))
+ALLOWED = {
+    "the usual names": "import sys, math\nfrom collections import *\nfrom heapq import heappush, heappop\n"
+    "data = sys.stdin.buffer.read().split()\nprint(math.gcd(4, 6), *Counter(data).most_common(1)[0])",
+    "classes": "class Tree:\n    __slots__ = ('l', 'r')\n"
+    "    def __init__(self): self.l = self.r = None\nprint(Tree().l)",
+    "a template": "print('{:.2f} {}'.format(1.5, 2), f'{3:>4}')",
+    "a type compared": "print(type(1) == int, isinstance(1, int))",
+    "quick input": "import os, io\ninput = io.BytesIO(os.read(0, os.fstat(0).st_size)).readline\nprint(input())",
+    "named tuples": "from collections import namedtuple\nP = namedtuple('P', 'x y')\nprint(P(1, 2)._replace(x=3))",
+    "local names": "from math import *\ndef f(path, count):\n    log = path + count\n    return log\nprint(f(1, 2))",
+    "clocks": "import time\nprint(time.time() > 0, time.perf_counter() > 0)",
+}
+
+
+@pytest.fixture(scope="module")
+def together() -> Iterator[Judge]:
+    with Judge(workers=1, cache_size=0, stop="never", time_scale=1.0) as judge:
+        yield judge
+
+
+@pytest.fixture(scope="module")
+def alone() -> Iterator[Judge]:
+    with Judge(workers=1, cache_size=0, stop="never", time_scale=1.0, batch_tests=False) as judge:
+        yield judge
+
+
+def _problem(outputs: tuple[str, ...], **options: object) -> Problem:
+    return make_problem(*((INPUT, output) for output in outputs), time_limit_seconds=5.0, **options)
+
+
+def _outcomes(judge: Judge, code: str, problem: Problem) -> list[tuple[Outcome, str]]:
+    (verdict,) = judge.judge([Program(code)], [problem])
+    return [_essence(result) for result in verdict.tests]
+
+
+def _essence(result: TestResult) -> tuple[Outcome, str]:
+    return result.verdict, result.detail
+
+
+@pytest.mark.parametrize("name", SCREENED)
+def test_what_could_tell_tests_apart_keeps_a_process_a_test(name: str) -> None:
+    assert find_obstacle(SCREENED[name], is_function=False)
+    assert find_obstacle(SCREENED[name], is_function=True)
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_usual_programs_may_share_a_process(name: str) -> None:
+    assert find_obstacle(ALLOWED[name], is_function=False) == ""
+
+
+@pytest.mark.parametrize(
+    "code", ["settrace(print)", "addaudithook(print)", "x = meta_path", "setswitchinterval(1)", "x = sys"]
+)
+def test_given_names_of_leetcode_are_screened_like_imported_ones(code: str) -> None:
+    assert find_obstacle(f"def f(): {code}", is_function=True)
+
+
+@pytest.mark.parametrize("name", RESET)
+def test_a_shared_process_is_as_new_as_a_fresh_one(
+    name: str, together: Judge, alone: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With the screen off: the reset holds by itself.
+    monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
+    for outputs in EXPECTED:
+        problem = _problem(outputs)
+        assert _outcomes(together, RESET[name], problem) == _outcomes(alone, RESET[name], problem)
+    assert together.statistics.differences == 0
+
+
+def test_verdicts_of_ordinary_programs_are_those_of_a_process_a_test(together: Judge, alone: Judge) -> None:
+    before = together.statistics.shared
+    problem = make_problem(*((f"{n} {n}\n", f"{n + n}\n") for n in range(20)), time_limit_seconds=5.0)
+    codes = [
+        "print(sum(map(int, input().split())))",
+        "a, b = map(int, input().split())\nprint(a + b if a != 7 else 0)",
+        "a, b = map(int, input().split())\nprint(a + b)\nif a == 11: 1 / 0",
+        "a, b = map(int, input().split())\nprint(a + b)\nraise SystemExit(a > 15)",
+        "a, b = map(int, input().split())\nwhile a == 9: raise KeyboardInterrupt\nprint(a + b)",
+    ]
+    for code in codes:
+        assert _outcomes(together, code, problem) == _outcomes(alone, code, problem)
+    assert together.statistics.shared - before >= 40
+
+
+def test_functions_share_a_process_and_start_anew(together: Judge, alone: Judge) -> None:
+    problem = make_problem(*((f"[{n}]", f"{n + 1}") for n in range(12)), fn_name="count", time_limit_seconds=5.0)
+    code = (
+        "seen = []\nclass Solution:\n    def count(self, a: List[int]) -> int:\n"
+        "        seen.append(1)\n        return a[0] + len(seen)"
+    )
+    node = "class Solution:\n    def count(self, a):\n        n = ListNode\n        n.val = 7\n        return a[0] + 1"
+    for one in (code, node):
+        assert _outcomes(together, one, problem) == _outcomes(alone, one, problem)
+
+
+def test_a_sample_of_shared_processes_is_run_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "_SAMPLED_SHARE", 1.0)
+    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(5)), time_limit_seconds=5.0)
+    with Judge(workers=1, cache_size=0, time_scale=1.0) as judge:
+        (verdict,) = judge.judge([Program("print(input())")], [problem])
+        assert verdict.is_accepted
+        assert judge.statistics.rechecked == 4
+        assert judge.statistics.differences == 0
+
+
+def test_a_test_that_is_not_accepted_alone_counts_as_such_and_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    # With nothing screened and all run again: the clock of the process tells tests apart.
+    monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
+    monkeypatch.setattr(sharing, "_SAMPLED_SHARE", 1.0)
+    code = "import time\nend = time.process_time() + 0.02\nstart = time.process_time()\n" + (
+        "print('left' if start > 0.06 else 'new')\nwhile time.process_time() < end: pass"
+    )
+    outputs = ("new", "new", "new", "new", "left", "left")
+    with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
+        (verdict,) = judge.judge([Program(code)], [_problem(outputs)])
+        differences = judge.statistics.differences
+    assert not verdict.is_accepted
+    assert (differences > 0) == (verdict.tests[-1].method == NOT_ALONE)

@@ -1,0 +1,62 @@
+"""Whatever decides a verdict tells problems apart: in a judge's memory, in the store of a corpus, on the wire."""
+
+from __future__ import annotations
+
+import pytest
+
+from microcoder.dataset.verify.store import verdict_key
+from microcoder.evaluator.memory import ProblemShelf
+from microcoder.serving.client import _write
+from microcoder.serving.messages import JudgeRequest
+from microcoder.signatures import NOT_JUDGED_BY
+from microcoder.types import Call, Checker, Problem, Program, TestCase
+
+PROBLEM = Problem(id="p", fn_name="solve", tests=(TestCase(input="[1]", output="[1]"),))
+CHANGES: dict[str, object] = {
+    "language": "cpp",
+    "language_version": "3.13",
+    "fn_name": "other",
+    "call": Call(returns="ListNode"),
+    "dialect": "livecodebench",
+    "tests": PROBLEM.tests * 2,
+    "time_limit_seconds": 1.0,
+    "memory_limit_mib": 64,
+    "checker": Checker(type="unordered", lists="all"),
+}
+"""Another value for each field that decides verdicts. A new field of a problem belongs here, or to NOT_JUDGED_BY."""
+
+
+def test_every_field_decides_verdicts_or_is_said_not_to() -> None:
+    assert Problem.model_fields.keys() == CHANGES.keys() | NOT_JUDGED_BY
+    assert not CHANGES.keys() & NOT_JUDGED_BY
+
+
+def store_key(problem: Problem) -> bytes:
+    return verdict_key(Program("pass"), problem, stop="never", environment="Python 3.11.7")
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_field_that_decides_is_in_all_keys_and_is_sent(name: str) -> None:
+    problem = PROBLEM if name != "language" else PROBLEM.model_copy(update={"fn_name": None})
+    changed = problem.model_copy(update={name: CHANGES[name]})
+    shelf = ProblemShelf(time_scale=1.0)
+    assert shelf.prepare(changed).number != shelf.prepare(problem).number
+    assert store_key(changed) != store_key(problem)
+    sent = JudgeRequest.model_validate_json(_write([Program("pass")], [changed])).problems[0]
+    assert getattr(sent, name) == CHANGES[name]
+    assert store_key(sent) == store_key(changed)
+
+
+def test_fields_that_do_not_decide_share_verdicts() -> None:
+    others = PROBLEM.model_copy(update=dict.fromkeys(NOT_JUDGED_BY, "text"))
+    shelf = ProblemShelf(time_scale=1.0)
+    assert shelf.prepare(others).number == shelf.prepare(PROBLEM).number
+    assert store_key(others) == store_key(PROBLEM)
+
+
+def test_a_call_that_starter_code_implies_decides() -> None:
+    implied = PROBLEM.model_copy(update={"starter_code": "def solve(a: ListNode) -> ListNode:"})
+    assert ProblemShelf(time_scale=1.0).prepare(implied).prepared.call_message
+    assert store_key(implied) != store_key(PROBLEM)
+    sent = JudgeRequest.model_validate_json(_write([Program("pass")], [implied])).problems[0]
+    assert store_key(sent) == store_key(implied)
