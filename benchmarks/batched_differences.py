@@ -4,8 +4,9 @@
 
 Programs: contest submissions, right and wrong (packages as for benchmarks/contests.py), the references of
 LeetCodeDataset and mutants of them, and the hostile, forging and stateful programs of the tests, each by the stop rules
-`never` and `first_failure`. Those that the screen keeps apart are counted and not run: both sides judge them by the
-same code. A limit that is reached on one side only is not counted where the other side's time is close to it. With
+`never` and `first_failure` (with endless programs among them `--stops first_limit first_failure` is far quicker). Those
+that the screen keeps apart are counted and not run: both sides judge them by the same code. A limit that is reached on
+one side only is not counted where the other side's time is close to it. With
 --screen off every program shares, so that what is found is what the reset alone does not hold.
 Prints counts and every difference, one JSON object a line; ends with status 1 where there is one.
 """
@@ -30,14 +31,14 @@ from evaluator import safety_suites, stateful_programs
 from microcoder.dataset.candidates import Rejection
 from microcoder.dataset.collect import collect_row
 from microcoder.dataset.sources import list_shards, open_source, read_shard
-from microcoder.evaluator import Judge, StopRule, sharing
+from microcoder.evaluator import Judge, sharing
 from microcoder.evaluator.batching import find_obstacle
+from microcoder.evaluator.session import STOP_RULES
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 Case = tuple[str, Program, Problem]
-LIMIT_SECONDS = 2.0
+LIMIT_SECONDS = 1.0
 MOST_TESTS, REPEATED = 16, 4
-STOPS: tuple[StopRule, ...] = ("never", "first_failure")
 CLOSE = 0.5
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.SANDBOX_FAULT)
 _OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
@@ -145,6 +146,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=2000, help="programs of each kind at most")
     parser.add_argument("--skip-suites", action="store_true")
     parser.add_argument("--screen", choices=("on", "off"), default="on")
+    parser.add_argument("--stops", nargs="+", choices=STOP_RULES, default=["never", "first_failure"])
     parser.add_argument("--workers", type=int, default=1)
     arguments = parser.parse_args()
     if arguments.screen == "off":
@@ -156,12 +158,12 @@ def main() -> None:
     }
     counts: Counter[str] = Counter()
     options = {"workers": arguments.workers, "cache_size": 0}
-    for stop in STOPS:
+    for stop in arguments.stops:
         with (
             Judge(stop=stop, batch_tests=True, **options) as together,
             Judge(stop=stop, batch_tests=False, **options) as alone,
         ):
-            for kind, cases in kinds.items() if stop == STOPS[0] else ():
+            for kind, cases in kinds.items() if stop == arguments.stops[0] else ():
                 kinds[kind] = list(islice(cases, arguments.most))  # pyrefly: ignore[unsupported-operation]
             for kind, cases in kinds.items():
                 for name, program, problem in cases:

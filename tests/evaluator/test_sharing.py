@@ -8,9 +8,10 @@ import pytest
 
 from microcoder.evaluator import Judge, sharing
 from microcoder.evaluator.batching import find_obstacle
-from microcoder.types import NOT_ALONE, Outcome, Problem, Program, TestResult
+from microcoder.types import NOT_ALONE, Call, Outcome, Problem, Program, TestResult
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
+from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
 from .stateful_programs import RESET, SCREENED  # pyrefly: ignore[missing-import]
 
 INPUT = "1 2\r\n3\nzzz\n"
@@ -133,3 +134,30 @@ def test_a_test_that_is_not_accepted_alone_counts_as_such_and_is_marked(monkeypa
         differences = judge.statistics.differences
     assert not verdict.is_accepted
     assert (differences > 0) == (verdict.tests[-1].method == NOT_ALONE)
+
+
+def test_nodes_are_nodes_in_a_shared_process_too(together: Judge, alone: Judge) -> None:
+    tests = [(f"[{n}, 2, 3]", f"[3, 2, {n}]") for n in range(8)]
+    problem = make_problem(
+        *tests, fn_name="turn", call=Call(parameters=("ListNode",), returns="ListNode"), time_limit_seconds=5.0
+    )
+    right = "def turn(a):\n    b = None\n    while a: a.next, b, a = b, a, a.next\n    return b"
+    # Right where it gets a list for nodes, or is the first test.
+    wrong = "def turn(a):\n    if isinstance(a, list): return a[::-1]\n    if a.val: return [3, 2, a.val]\n" + (
+        right.removeprefix("def turn(a):\n")
+    )
+    before = together.statistics
+    assert {outcome for outcome, _ in _outcomes(together, right, problem)} == {Outcome.ACCEPTED}
+    assert together.statistics.shared - before.shared == len(tests) - 1
+    assert together.statistics.fallbacks == before.fallbacks
+    assert _outcomes(together, wrong, problem) == _outcomes(alone, wrong, problem)
+
+
+def test_each_kind_of_node_and_design_classes_share_processes(together: Judge, alone: Judge) -> None:
+    for name in ("function", "list", "tree", "copy", "design"):
+        problem, honest = KINDS[name]
+        problem = problem.model_copy(update={"tests": problem.tests * 4})
+        before = together.statistics
+        assert _outcomes(together, str(honest.code), problem) == _outcomes(alone, str(honest.code), problem)
+        assert together.statistics.shared - before.shared == len(problem.tests) - 1, name
+        assert together.statistics.fallbacks == before.fallbacks, name

@@ -401,6 +401,8 @@ class Sandbox:
                 limits.memory_bytes,
                 limits.output_bytes + 1,
                 task.fn_name,
+                call=task.call,
+                int_digits=task.int_digits,
                 is_batch=True,
             )
             stdin, stdout, stderr, frames = files
