@@ -27,7 +27,7 @@ from microcoder.types import Outcome, Problem, Program
 NUM_ANSWERS, NUM_RIGHT = 8, 2
 MOST_TESTS, LEAST_TESTS = 209, 15
 _MUTANTS_TRIED = 12
-_MOST_REFERENCE_SECONDS = 1.0
+_MOST_REFERENCE_SECONDS = 0.25
 """CPU of a reference over all its tests: beyond it the programs are measured, not who judges them."""
 _WRONG_AND_ENDS = (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
 _SETS = (("leetcodedataset", "leetcodedataset"), ("kodsport", "kattis"))
