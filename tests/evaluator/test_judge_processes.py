@@ -17,8 +17,9 @@ import pytest
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import Invocation, Judge
 from microcoder.evaluator.alone import SharedGate, Turns
-from microcoder.evaluator.processes import Processes, count_processes
+from microcoder.evaluator.processes import Processes
 from microcoder.evaluator.turns import Turn
+from microcoder.evaluator.workers import count_processes
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]

@@ -23,13 +23,12 @@ from microcoder.evaluator.languages import check_language, language_of
 from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, VerdictCache
 from microcoder.evaluator.package_folders import PackageShelf
 from microcoder.evaluator.packages import STANDARD, load_profile
-from microcoder.evaluator.processes import Processes, count_processes
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.schedule import Room
 from microcoder.evaluator.session import STOP_RULES, StopRule
 from microcoder.evaluator.siblings import LEAST_FACTOR
 from microcoder.evaluator.statistics import Statistics
-from microcoder.evaluator.workers import Pool, Settings, Work, Workers
+from microcoder.evaluator.workers import Pool, Settings, Work, Workers, count_processes
 from microcoder.machine import count_processors, require_linux
 from microcoder.types import Problem, Program, Verdict
 
@@ -150,10 +149,7 @@ class Judge:
             layers=tuple(layers),
         )
         shelf = PackageShelf(load_profile(packages))
-        if self.processes:
-            self._pool: Pool = Processes(self.processes, self.workers, settings)
-        else:
-            self._pool = Workers(self.workers, settings, shelf)
+        self._pool: Pool = self._make_pool(settings, shelf)
         try:
             self.isolation, self.time_scale = self._pool.open()
             """The layers that hold around every program, and what CPU limits are multiplied by."""
@@ -163,6 +159,13 @@ class Judge:
         self.environment: JudgingEnvironment = describe_environment(shelf, self._pool.call_stack)
         """What programs run on: the Python that problems without a version mean, and the packages."""
         self._shelf = ProblemShelf(time_scale=self.time_scale)
+
+    def _make_pool(self, settings: Settings, packages: PackageShelf) -> Pool:
+        if not self.processes:
+            return Workers(self.workers, settings, packages)
+        from microcoder.evaluator.processes import Processes  # a judge of few workers starts without it
+
+        return Processes(self.processes, self.workers, settings)
 
     def __enter__(self) -> Self:
         return self

@@ -29,8 +29,6 @@ from microcoder.evaluator.turns import most_workers
 from microcoder.evaluator.workers import Counts, Settings, Work, sum_counts
 from microcoder.types import Problem
 
-_WORKERS_EACH = 8
-"""Beyond that a process is busy with its own threads: 4 of them have 1,300 tests a second, 16 only 2,500."""
 _MOST_PROBLEMS, _MOST_PROBLEM_BYTES = 512, 128 << 20
 """That a process holds prepared."""
 _MOST_FAILED_STARTS, _REST_SECONDS = 3, 10.0
@@ -42,11 +40,6 @@ sys.path[:] = json.loads(sys.argv[1])
 from microcoder.evaluator.judge_process import main
 main()
 """
-
-
-def count_processes(num_workers: int) -> int:
-    """Return how many processes so many workers are spread over; 0 where threads of one do as well."""
-    return 0 if num_workers <= _WORKERS_EACH else -(-num_workers // _WORKERS_EACH)
 
 
 @dataclass(eq=False, slots=True)
