@@ -137,7 +137,8 @@ def _write_answers(
             for (tried, source), verdict in zip(mutants, verdicts, strict=True)
             if tried.id == problem.id and verdict.outcome in _WRONG_AND_ENDS
         )
-        yield from [Task(problem.reference or "", asked, "right")] * NUM_RIGHT
+        # Each its own: a judge that knows a program's verdict already would not judge it again.
+        yield from (Task(f"{problem.reference}\n# {number}\n", asked, "right") for number in range(NUM_RIGHT))
         for source in itertools.islice(ending, NUM_ANSWERS - NUM_RIGHT):
             yield Task(source, asked, "wrong")
 
