@@ -10,6 +10,7 @@ import pytest
 
 from microcoder.errors import ConfigError
 from microcoder.evaluator import Judge
+from microcoder.evaluator.sandbox.protocol import SLICE_SECONDS
 from microcoder.evaluator.turns import Gate, Turn, most_workers
 from microcoder.types import Outcome, Program
 
@@ -147,3 +148,25 @@ def test_one_accepted_program_sets_no_limit() -> None:
 def test_the_factor_is_checked() -> None:
     with pytest.raises(ConfigError, match=r"sibling_limit = 1; use 2 or more, or leave it out"):
         Judge(sibling_limit=1)
+
+
+def test_a_long_program_that_waits_between_two_tests_lets_another_worker_begin_a_short_one() -> None:
+    gate, is_asked, has_begun, has_entered = Gate(), threading.Event(), threading.Event(), threading.Event()
+    gate.open(1, is_work_waiting=lambda: not has_begun.is_set(), on_aside=is_asked.set)
+    gate.begin_work()
+    long, other = Turn(gate), Turn(gate)
+    long.note_seconds(2 * SLICE_SECONDS)
+
+    def run_next_test() -> None:
+        with long.shared():
+            has_entered.set()
+
+    with other.shared():
+        thread = threading.Thread(target=run_next_test, daemon=True)
+        thread.start()
+        assert is_asked.wait(30)
+        assert gate.num_aside == 1
+        has_begun.set()
+    assert has_entered.wait(30)
+    thread.join(30)
+    assert gate.num_aside == 0

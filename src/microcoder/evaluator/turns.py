@@ -79,6 +79,22 @@ class Gate:
                 return
         self._wait_in(self._long if is_long else self._short)
 
+    def enter_late(self) -> None:
+        """Wait for a place between two tests of a long program, which stands aside meanwhile.
+
+        Otherwise its worker would wait for short programs, and they for a worker.
+        """
+        with self._lock:
+            is_quiet = not (self._is_alone or self._alone or self._short or self._long)
+            if is_quiet and self._holders < self.places:
+                self._holders += 1
+                return
+            self._active -= 1
+            self.num_aside += 1
+        self._on_aside()
+        self._wait_in(self._long)
+        self.step_back()
+
     def leave(self) -> None:
         """Give a place back."""
         with self._lock:
@@ -211,7 +227,10 @@ class Turn:
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
         """Run beside others."""
-        self._gate.enter(is_long=self._used_seconds >= SLICE_SECONDS)
+        if self._used_seconds < SLICE_SECONDS:
+            self._gate.enter()
+        else:
+            self._gate.enter_late()
         self._is_held = True
         try:
             yield
