@@ -107,7 +107,7 @@ def test_wrong_settings() -> None:
 
 
 def test_a_killed_fork_server_is_replaced_and_the_test_run_again() -> None:
-    slow = "import time\ntime.sleep(0.4)\n" + ADD
+    slow = "import time\nwhile time.process_time() < 0.5: pass\n" + ADD
     programs = [Program(f"{slow}# {n}") for n in range(4)]
     with Judge(workers=1) as judging:
         run(judging, ADD, make_problem(("1 2", "3")))

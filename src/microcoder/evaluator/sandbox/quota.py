@@ -35,6 +35,7 @@ _HEAD = struct.Struct("=QIIi")
 _ANSWER = struct.Struct("=QqiI")
 _GO_ON = 1
 _FEW_SECONDS = 0.002
+_SENDING_TRIES, _SENDING_PAUSE_SECONDS = 500, 0.005
 
 IOCTLS = (_RECEIVE, _SEND)
 
@@ -65,7 +66,15 @@ class Quota:
         """In the test: install its filter, and give the fork server the listener."""
         listener = rules.install_with_listener()
         rights = array.array("i", [listener])
-        self._theirs.sendmsg([b"L"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        for is_last in [False] * _SENDING_TRIES + [True]:
+            try:
+                self._theirs.sendmsg([b"L"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+                break
+            except OSError as error:
+                # The test before this one left descriptors under way, which the kernel gathers in its own time.
+                if error.errno != errno.ETOOMANYREFS or is_last:
+                    raise
+                time.sleep(_SENDING_PAUSE_SECONDS)
         os.close(listener)
         self._theirs.close()
 
