@@ -73,9 +73,7 @@ class Gate:
     def enter(self, *, is_long: bool = False) -> None:
         """Wait for a place; long programs come after short ones."""
         with self._lock:
-            is_quiet = not (self._is_alone or self._alone or self._short or self._long)
-            if is_quiet and self._holders < self.places:
-                self._holders += 1
+            if self._take_free_place():
                 return
         self._wait_in(self._long if is_long else self._short)
 
@@ -85,9 +83,7 @@ class Gate:
         Otherwise its worker would wait for short programs, and they for a worker.
         """
         with self._lock:
-            is_quiet = not (self._is_alone or self._alone or self._short or self._long)
-            if is_quiet and self._holders < self.places:
-                self._holders += 1
+            if self._take_free_place():
                 return
             self._active -= 1
             self.num_aside += 1
@@ -166,6 +162,13 @@ class Gate:
             while self._spare:
                 self._active += 1
                 self._spare.pop().is_called.set()
+
+    def _take_free_place(self) -> bool:
+        """Take a place that nobody waits for, if there is one; with the lock held."""
+        is_quiet = not (self._is_alone or self._alone or self._short or self._long)
+        is_free = is_quiet and self._holders < self.places
+        self._holders += is_free
+        return is_free
 
     def _wait_in(self, queue: deque[_Waiter]) -> None:
         waiter = _Waiter()
