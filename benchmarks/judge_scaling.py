@@ -40,7 +40,7 @@ int main(int count, char **arguments) {
                                 .msg_controllen = sizeof rights};
         if (recvmsg(control, &header, 0) <= 0) return 0;
         if (message[0] == 'C') {
-            const char *ready = "Y{\"missing\": {}}";
+            const char *ready = "Y{\"missing\": {}, \"call_stack\": \"\"}";
             if (send(control, ready, strlen(ready), 0) < 0) return 1;
             continue;
         }

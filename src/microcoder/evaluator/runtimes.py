@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.languages import Language, Runtime
 from microcoder.evaluator.languages.definition import expand_paths
-from microcoder.evaluator.sandbox.dialects import PLAIN
-from microcoder.evaluator.supervisor import LoadedBinary, LoadedProgram, Task
+from microcoder.evaluator.supervisor import LoadedBinary, LoadedProgram
 
 _PROGRAM_INTERPRETER = 3
 _MOST_HEADERS_BYTES = 1 << 16
@@ -67,7 +66,7 @@ def find_room(language: Language) -> RuntimeRoom:
     )
 
 
-class LoadedRuntime:
+class LoadedRuntime(LoadedBinary):
     """A built program, ready to be run by its language's runtime."""
 
     def __init__(self, language: Language, built: bytes, memory_mib: int) -> None:
@@ -83,42 +82,11 @@ class LoadedRuntime:
         """
         runtime, command = require_runtime(language)
         self.source = os.open(command, os.O_RDONLY | os.O_CLOEXEC)
-        self._command = runtime.command(command, memory_mib)
+        self._command = tuple(runtime.command(command, memory_mib))
         self._files = {runtime.program_file: built}
 
-    def task(
-        self,
-        stdin: bytes,
-        *,
-        fn_name: str | None = None,
-        call: dict[str, Any] | None = None,
-        arguments: Sequence[str] = (),
-        files: Mapping[str, bytes | None] | None = None,
-        dialect: str = PLAIN,
-        has_named_streams: bool = False,
-    ) -> Task:
-        """Return one run of this program; as a binary it has no functions to call, and no dialect."""
-        assert fn_name is None
-        assert call is None
-        assert dialect == PLAIN
-        return Task(
-            source=self.source,
-            cache=-1,
-            stdin=stdin,
-            command=(*self._command, *arguments),
-            files={**(files or {}), **self._files},
-            has_named_streams=has_named_streams,
-        )
 
-    def rejection(self) -> None:
-        """Nothing: it was built."""
-
-    def close(self) -> None:
-        """Let go of the runtime."""
-        os.close(self.source)
-
-
-Loaded = LoadedProgram | LoadedBinary | LoadedRuntime
+Loaded = LoadedProgram | LoadedBinary
 """A program ready to be run."""
 
 

@@ -179,6 +179,8 @@ class LoadedBinary:
 
     def __init__(self, binary: bytes) -> None:
         self.source = make_memory_file(binary)
+        self._command: tuple[str, ...] = (BUILT_FILE,)
+        self._files: dict[str, bytes] = {}
 
     def task(
         self,
@@ -199,8 +201,8 @@ class LoadedBinary:
             source=self.source,
             cache=-1,
             stdin=stdin,
-            command=(BUILT_FILE, *arguments),
-            files=files or {},
+            command=(*self._command, *arguments),
+            files={**(files or {}), **self._files},
             has_named_streams=has_named_streams,
         )
 
@@ -208,7 +210,7 @@ class LoadedBinary:
         """Nothing: it was built."""
 
     def close(self) -> None:
-        """Free the memory."""
+        """Close what it is run from."""
         os.close(self.source)
 
 

@@ -52,8 +52,6 @@ class Estimate:
     max_heldout_tokens: int
     num_parameters: int | None
     """None when neither the folder's config.json nor the table of known models tells."""
-    training_memory_gib: float | None
-    """Weights, gradients and AdamW state unsharded; `memory.count_memory` counts the rest."""
     device: str
     generate_hours: float | None
     heldout_hours: float | None
@@ -100,7 +98,6 @@ def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = No
         heldout_rollouts=heldout,
         max_heldout_tokens=heldout_tokens,
         num_parameters=parameters,
-        training_memory_gib=None if parameters is None else _training_bytes(config, parameters) / 2**30,
         device=device,
         generate_hours=generate,
         heldout_hours=after,
@@ -171,16 +168,6 @@ def _tests_per_problem(config: TrainConfig) -> float:
     counts = count_problems(config.problems.train) if isinstance(config.problems, ProblemFiles) else None
     known = None if counts is None else counts.tests_per_problem
     return ASSUMED_TESTS_PER_PROBLEM if known is None else known
-
-
-def _training_bytes(config: TrainConfig, parameters: float) -> float:
-    model = config.model
-    weight_bytes = {"float32": 4, "bfloat16": 2}[model.dtype] if isinstance(model, HuggingFaceModel) else 4
-    if isinstance(model, HuggingFaceModel) and model.lora is not None:
-        return parameters * weight_bytes
-    reference = weight_bytes if config.algorithm.kl_coefficient else 0
-    # Weights, gradients, two AdamW moments; torch keeps all four in the weights' type.
-    return parameters * (4 * weight_bytes + reference)
 
 
 def _flops_per_token(config: TrainConfig) -> int:

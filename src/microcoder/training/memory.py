@@ -10,7 +10,7 @@ from typing import Any
 from microcoder.training.architectures import cache_bytes_per_token, find_architecture
 from microcoder.training.config import TrainConfig
 from microcoder.training.inputs import count_problems
-from microcoder.training.model_config import HuggingFaceModel
+from microcoder.training.model_config import WEIGHT_BYTES, HuggingFaceModel
 from microcoder.training.problems_config import MicroProblems, ProblemFiles
 
 RESERVE_GIB = 2.0
@@ -18,16 +18,6 @@ RESERVE_GIB = 2.0
 ASSUMED_PROMPT_TOKENS = 1024
 CHARACTERS_PER_TOKEN = 3.0
 """Of statements, on the low side: Qwen's tokenizer makes one token of about 3.5 characters of English and code."""
-_BYTES = {"float32": 4, "bfloat16": 2}
-_MOMENT_BYTES = {
-    "adamw_8bit": 2.1,
-    "paged_adamw_8bit": 2.1,
-    "paged_adamw_32bit": 8.0,
-    "adamw_torch_8bit": 2.1,
-    "adamw_torch_4bit": 1.2,
-    "adafactor": 0.1,
-}
-"""Bytes a parameter of both moments with their scales; paged ones move to the CPU only when the GPU is full."""
 _GIB = 2**30
 
 
@@ -117,12 +107,12 @@ def count_memory(
             has_triton=is_on_gpu,
         ),
     )
-    size = _BYTES[model.dtype]
+    size = WEIGHT_BYTES[model.dtype]
     trained_size = 4 if lora else size
     parts = {
         "weights": count.parameters * size / num_shards,
         "gradients": count.trained_parameters * trained_size / num_shards,
-        "optimizer": count.trained_parameters * _moment_bytes(config, trained_size) / num_shards,
+        "optimizer": count.trained_parameters * config.optimizer.moment_bytes(trained_size) / num_shards,
     }
     if config.algorithm.kl_coefficient and lora is None:
         parts["reference model"] = count.parameters * size / num_shards
@@ -194,11 +184,6 @@ def _vllm_settings(config: TrainConfig, prompt_tokens: int) -> tuple[float, int]
     settings = config.rollout.vllm
     longest = prompt_tokens + max(config.rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
     return (0.0 if settings.mode == "server" else settings.gpu_memory_utilization), settings.max_model_tokens or longest
-
-
-def _moment_bytes(config: TrainConfig, trained_size: int) -> float:
-    """Return what the optimizer keeps a parameter: AdamW's two moments, or what its kin make of them."""
-    return _MOMENT_BYTES.get(config.optimizer.name, 2 * trained_size)
 
 
 def _cache_room(taken: float, parameters: int) -> float:

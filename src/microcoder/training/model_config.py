@@ -10,6 +10,9 @@ from pydantic import Field, model_validator
 from microcoder.config import Config
 from microcoder.micro import DemonstrationNoise, ThinkingShares, World
 
+WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
+"""Bytes a weight, by `dtype`."""
+
 
 class WarmStartConfig(Config):
     """What decides a micro checkpoint, besides the code."""

@@ -30,6 +30,16 @@ PACKAGE_OF: dict[str, str] = {
 }
 """What an optimizer needs besides torch."""
 
+_MOMENT_BYTES = {
+    "adamw_8bit": 2.1,
+    "paged_adamw_8bit": 2.1,
+    "paged_adamw_32bit": 8.0,
+    "adamw_torch_8bit": 2.1,
+    "adamw_torch_4bit": 1.2,
+    "adafactor": 0.1,
+}
+"""Bytes a parameter of both moments with their scales; paged ones move to the CPU only when the GPU is full."""
+
 _MIN_LR = ("num_cycles", "min_lr", "min_lr_rate")
 SCHEDULE_OPTIONS: dict[str, tuple[str, ...]] = {
     "constant": (),
@@ -83,6 +93,14 @@ class OptimizerConfig(Config):
     beta1: float = Field(default=0.9, gt=0, lt=1)
     beta2: float = Field(default=0.999, gt=0, lt=1)
     max_grad_norm: float = Field(default=1.0, gt=0)
+
+    def moment_bytes(self, weight_bytes: int) -> float:
+        """Return what it keeps a parameter, in bytes: AdamW's two moments, or what its kin make of them.
+
+        Args:
+            weight_bytes: of a trained parameter; torch keeps moments in the weights' type.
+        """
+        return _MOMENT_BYTES.get(self.name, 2 * weight_bytes)
 
     @model_validator(mode="after")
     def _schedule_takes_its_options(self) -> OptimizerConfig:

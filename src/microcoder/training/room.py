@@ -10,9 +10,8 @@ from microcoder.errors import TrainingError
 from microcoder.runs import RunDirectory
 from microcoder.training.architectures import count_model
 from microcoder.training.config import TrainConfig
-from microcoder.training.model_config import HuggingFaceModel
+from microcoder.training.model_config import WEIGHT_BYTES, HuggingFaceModel
 
-_BYTES_PER_WEIGHT = {"float32": 4, "bfloat16": 2}
 _MIB = 2**20
 
 
@@ -24,7 +23,7 @@ class Room:
     """The nearest folder that exists."""
     free_bytes: int
     checkpoint_bytes: float | None
-    """Of one, at least: weights and AdamW's two moments; None for adapters, or where the model's size is unknown."""
+    """Of one, at least: weights and the optimizer's state; None for adapters, or where the model's size is unknown."""
     num_checkpoints: int
     """Most that are there at a time: those kept, the best, and the one that is being written."""
 
@@ -69,8 +68,8 @@ def _least_checkpoint_bytes(config: TrainConfig) -> float | None:
     if isinstance(model, HuggingFaceModel) and model.lora is not None:
         return None
     parameters = count_model(config)
-    each = _BYTES_PER_WEIGHT[model.dtype] if isinstance(model, HuggingFaceModel) else 4
-    return None if parameters is None else parameters * each * 3
+    each = WEIGHT_BYTES[model.dtype] if isinstance(model, HuggingFaceModel) else 4
+    return None if parameters is None else parameters * (each + config.optimizer.moment_bytes(each))
 
 
 def _folder_bytes(folder: Path) -> int:

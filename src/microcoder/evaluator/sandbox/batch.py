@@ -26,9 +26,9 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from itertools import chain
-from types import CodeType, MappingProxyType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 from microcoder.evaluator.sandbox import nodes
@@ -182,23 +182,26 @@ class Library:
         return Watch(self._sizes, self._items, named)
 
     def reset(self) -> None:
-        """Have shared random numbers begin again, decimal numbers follow their first rules, and caches be empty."""
-        sys.modules["random"].setstate(self._random)  # pyrefly: ignore[missing-attribute]
-        decimal = sys.modules["decimal"]
-        decimal.setcontext(decimal.DefaultContext.copy())  # pyrefly: ignore[missing-attribute]
+        """Have caches be empty, decimal numbers follow their first rules, and shared random numbers begin again.
+
+        Caches come first: what they held may act as it goes.
+        """
         self._purge()
         if any(self._filled):
             for cached in self._caches:
                 cached.cache_clear()
+        decimal = sys.modules["decimal"]
+        decimal.setcontext(decimal.DefaultContext.copy())  # pyrefly: ignore[missing-attribute]
+        sys.modules["random"].setstate(self._random)  # pyrefly: ignore[missing-attribute]
 
 
-def _pack(spaces: Iterable[Mapping[Any, Any]]) -> list[MappingProxyType[Any, Any]]:
-    """Return a proxy for each: they lie side by side, and asking one for a length writes to nothing but itself.
+def _pack(spaces: Sequence[Mapping[Any, Any]]) -> list[KeysView[Any]]:
+    """Return the keys of each: they lie side by side, and asking them for a length writes to nothing but themselves.
 
     A process pays for every page that it writes first, and merely looking at an object writes to it.
     """
     # The first ones fill the gaps that the heap has.
-    gaps, packed = [*map(MappingProxyType, spaces)], [*map(MappingProxyType, spaces)]
+    gaps, packed = [space.keys() for space in spaces], [space.keys() for space in spaces]
     del gaps
     return packed
 
@@ -327,7 +330,6 @@ class Batch:
         sys.stderr = sys.__stderr__ = stderr.open(2, "w", _io.BufferedWriter)
         sys.setrecursionlimit(self._limits[0])
         sys.set_int_max_str_digits(self._limits[1])
-        self._library.reset()
         self._renew_modules()
 
 
