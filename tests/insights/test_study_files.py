@@ -91,14 +91,14 @@ def test_work_that_studies_share_is_done_once(tmp_path: Path) -> None:
     ],
 )
 def test_recipes_that_train_the_same_are_one_run(one: dict[str, object], other: dict[str, object]) -> None:
-    recipe = ROOT / "recipes" / "lab" / "quick.toml"
+    recipe = ROOT / "recipes" / "lab" / "chains.toml"
     first, second = (load_config(TrainConfig, [recipe], layers=[layer]) for layer in (one, other))
     assert first != second
     assert simplify_config(first) == simplify_config(second)
 
 
 def test_a_mask_or_a_stage_that_acts_is_another_run() -> None:
-    recipe = ROOT / "recipes" / "lab" / "quick.toml"
+    recipe = ROOT / "recipes" / "lab" / "chains.toml"
     for keys in (
         {"algorithm.masking": {"kind": "conditional", "rho": 0.1}},
         {"rollout.length_stages": [{"from_step": 2, "max_response_tokens": 999}]},
