@@ -65,6 +65,7 @@ class Rounds:
         self._budget, self._spent, self._started = budget_seconds, spent_seconds, clock()
         self._waiting: list[Work] = []
         self._running: set[Path] = set()
+        self._is_closed = False
         self._ended: set[Path] = set()
         self.studies = [StudyRounds(file, split_rounds(file.study, works)) for file, works in planned]
         self.left_out: list[Work] = []
@@ -91,9 +92,8 @@ class Rounds:
                 self._drop(work)
                 return self.take()
             if self._is_over_budget(work):
-                self.left_out += self._waiting
-                for left in list(self._waiting):
-                    self._drop(left)
+                self._is_closed = True
+                self.left_out, self._waiting = self._waiting, []
                 return None
             self._waiting.remove(work)
             self._running.add(work.folder)
@@ -117,7 +117,7 @@ class Rounds:
 
     def _go_on(self, study: StudyRounds) -> None:
         """Begin the next round that has something to do for claims that are not precise yet."""
-        while not study.open and study.index + 1 < len(study.rounds):
+        while not self._is_closed and not study.open and study.index + 1 < len(study.rounds):
             study.index += 1
             levels, measurements = needed_work(study.file.study, self._look(study.file))
             if not levels and not measurements:
