@@ -19,6 +19,7 @@ from microcoder.insights.measurements import digest_measurement, is_measured, re
 from microcoder.insights.verdicts import Verdict
 from microcoder.training.config import TrainConfig
 
+RECIPE = Path(__file__).parents[2] / "recipes" / "micro" / "config.toml"
 FUNCTION = """
 import random
 from microcoder.insights.jobs import Row
@@ -84,7 +85,7 @@ def measurement(tmp_path: Path) -> Measurement:
 
 
 def job(tmp_path: Path) -> Job:
-    return Job(3, load_config(TrainConfig), tmp_path / "work")
+    return Job(3, load_config(TrainConfig, [RECIPE]), tmp_path / "work")
 
 
 def test_a_function_is_measured_and_read_back(measurement: Measurement, tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_what_is_wrong_with_a_measurement_is_one_line(
 
 
 def test_what_decides_a_measurement_is_in_its_digest(measurement: Measurement, tmp_path: Path) -> None:
-    config = load_config(TrainConfig)
+    config = load_config(TrainConfig, [RECIPE])
     digests = {digest_measurement(measurement, config, {})}
     digests.add(digest_measurement(measurement.model_copy(update={"settings": {"gain": 1.0}}), config, {}))
     digests.add(digest_measurement(measurement, config.model_copy(update={"seed": 9}), {}))
@@ -136,7 +137,7 @@ def test_a_unit_that_lacks_a_level_is_left_out() -> None:
 
 def test_a_study_of_measurements_runs_stops_when_narrow_and_is_never_done_twice(tmp_path: Path) -> None:
     (tmp_path / "measure.py").write_text(FUNCTION)
-    (tmp_path / "recipe.toml").write_text("num_steps = 1\n")
+    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
     (tmp_path / "study.toml").write_text(STUDY.replace("FILE", str(tmp_path / "measure.py")))
     words = [sys.executable, "-m", "microcoder", "study"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

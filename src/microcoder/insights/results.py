@@ -20,7 +20,7 @@ from microcoder.insights.design import Contrast
 from microcoder.insights.history import History, read_history
 from microcoder.insights.jobs import Row
 from microcoder.insights.measurements import read_measured
-from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, plan_measurements, plan_runs
+from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work, plan_work
 from microcoder.insights.verdicts import Verdict
 from microcoder.runs import read_json
 
@@ -89,8 +89,13 @@ def judge_studies(
 
 def judge_study(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> Judged:
     """Read a study's finished work and judge each claim by itself."""
-    runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
-    measurements = plan_measurements(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    return judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
+
+
+def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> Judged:
+    """Read what is finished of a study's planned work and judge each claim by itself."""
+    runs = [work for work in works if isinstance(work, StudyRun)]
+    measurements = [work for work in works if isinstance(work, StudyMeasurement)]
     histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
     for run in runs:
         if run.is_finished:

@@ -43,8 +43,9 @@ def write_study_report(
     code: str | None = None,
     seeds_from: int = 0,
     family: Sequence[StudyFile] = (),
+    has_index: bool = True,
 ) -> Path:
-    """Write the pages of some studies; return the page to begin with: the index, or the page of a single study.
+    """Write the pages of some studies; return the page to begin with.
 
     Args:
         studies: whose pages are written.
@@ -54,6 +55,7 @@ def write_study_report(
         code: digest of the code whose runs are meant; None: that of the code at hand.
         seeds_from: added to every seed.
         family: studies whose claims are judged together, for the correction for many claims; none: `studies`.
+        has_index: also write the index and the results for other programs.
 
     Raises:
         DataError: nothing of these studies is finished.
@@ -67,9 +69,7 @@ def write_study_report(
     try:
         for study in written:
             _write_page(study, output)
-        if len(written) == 1 and family and len(family) > 1:
-            return output / f"{studies[0].name}.md"
-        return _write_index(written, output)
+        return _write_index(written, output) if has_index else output / f"{studies[0].name}.md"
     except ImportError as error:
         raise missing_extra(error) from None
 
