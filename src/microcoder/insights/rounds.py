@@ -5,9 +5,9 @@ whose primary effect has an interval wider than its smallest effect of interest 
 of the levels and measurements that they compare, as long as the study names seeds and the budget lasts.
 
 What is looked at is the half width alone, never the effect or its sign, so that looking does not favour a verdict
-(Chow and Robbins 1965: intervals of a fixed width keep their coverage in the limit). With few seeds a lucky small spread
-stops too early; five before the first look keep that small: from five to ten seeds the intervals cover 93.0 % at worst,
-and 3.4 % at worst of effects that are none are "supported", in place of 95 and 2.5 (from three seeds on: 90.8 and 4.4).
+(Chow and Robbins 1965: intervals of a fixed width keep their coverage in the limit). With few seeds a lucky small
+spread stops too early; five before the first look keep that small: from five to ten seeds the intervals cover 93.0 % at
+worst, and 3.4 % at worst of effects that are none are "supported", in place of 95 and 2.5 (from three: 90.8 and 4.4).
 """
 
 from __future__ import annotations
