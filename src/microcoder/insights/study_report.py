@@ -289,6 +289,8 @@ def _write_index(judged: Sequence[Judged], output: Path) -> Path:
         "",
     ]
     path = output / "README.md"
+    # Of an earlier version.
+    (output / "scoreboard.svg").unlink(missing_ok=True)
     write_text(path, "\n".join(lines).rstrip() + "\n")
     write_json(output / "results.json", as_records(judged))
     return path
