@@ -179,9 +179,14 @@ def plan_runs(
         seeds_from: added to every seed, to ask again with others.
     """
     runs = []
-    for seed in file.scale(scale).seeds:
-        for level in file.study.levels:
-            config = simplify_config(resolve_config(file, scale=scale, level=level, seed=seed + seeds_from))
+    seeds = [seed + seeds_from for seed in file.scale(scale).seeds]
+    recipes = {
+        level: simplify_config(resolve_config(file, scale=scale, level=level, seed=seeds[0]))
+        for level in file.study.levels
+    }
+    for seed in seeds:
+        for level, recipe in recipes.items():
+            config = recipe.model_copy(update={"seed": seed})
             folder = root / (code or digest_code(config.engine)) / f"seed{config.seed}-{digest_config(config)}"
             runs.append(StudyRun(file.name, level, config.seed, config, folder))
     return runs
@@ -197,13 +202,14 @@ def plan_measurements(
     }
     planned = []
     for name, measurement in file.study.measurements.items():
+        recipe = _resolve(file, scale=scale, keys=measurement.set, seed=0)
         for seed in (seed + seeds_from for seed in measurement.seeds):
             if lacking := [level for level in measurement.uses if (level, seed) not in runs]:
                 raise ConfigError(
                     f"study {file.name}: measurement {name} reads the run at {lacking[0]} of seed {seed - seeds_from}, "
                     f"which is not among the {scale} seeds; give the measurement some of those"
                 )
-            config = _resolve(file, scale=scale, keys=measurement.set, seed=seed)
+            config = recipe.model_copy(update={"seed": seed})
             used = {level: runs[level, seed] for level in measurement.uses}
             digest = digest_measurement(measurement, config, used)
             folder = root / (code or digest_code(config.engine)) / f"{name}-seed{seed}-{digest}"
