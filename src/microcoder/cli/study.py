@@ -65,20 +65,20 @@ def run(
         Print one JSON object in place of sentences.
     """
     from microcoder.insights.design import MICRO, QUICK
-    from microcoder.insights.results import judge_study
+    from microcoder.insights.results import judge_work
     from microcoder.insights.rounds import Rounds
     from microcoder.insights.study import distinct_work, plan_work
     from microcoder.insights.workers import Workers
     from microcoder.insights.workload import Speeds, default_jobs, estimate_seconds
 
     studies, scale, jobs = _choose(name, all), QUICK if quick else MICRO, jobs or default_jobs()
-    planned = [(file, plan_work(file, scale=scale, root=runs, seeds_from=seeds_from)) for file in studies]
-    works = distinct_work([work for _, found in planned for work in found])
+    planned = {file.name: plan_work(file, scale=scale, root=runs, seeds_from=seeds_from) for file in studies}
+    works = distinct_work([work for found in planned.values() for work in found])
     speeds = Speeds(works)
     budget = budget_minutes or (BUDGET_MINUTES if all and quick else None)
     rounds = Rounds(
-        planned,
-        look=lambda file: judge_study(file, scale=scale, root=runs, seeds_from=seeds_from).claims,
+        [(file, planned[file.name]) for file in studies],
+        look=lambda file: judge_work(file, planned[file.name], scale=scale).claims,
         seconds_of=speeds.seconds_of,
         budget_seconds=None if budget is None else 60 * budget,
         spent_seconds=speeds.spent_seconds / jobs,
@@ -103,7 +103,7 @@ def run(
             _print_json(told)
         return
     require_training()
-    _write_catalogue([work for _, found in planned for work in found])
+    _write_catalogue([work for found in planned.values() for work in found])
     command = ["microcoder", "study", "run", *([name] if name else ["--all"]), *(["--quick"] if quick else [])]
     with StudyDisplay(missing, jobs=jobs, seconds_of=speeds.seconds_of) as display:
         failures = Workers(jobs=jobs, logs=runs / "logs", observer=display, command=command).run(rounds)
@@ -166,7 +166,14 @@ def report(
         _print_json(as_records([study for study in judged if study.file.name in names]))
         return
     page = write_study_report(
-        studies, scale=scale, root=runs, output=output, code=code, seeds_from=seeds_from, family=family
+        studies,
+        scale=scale,
+        root=runs,
+        output=output,
+        code=code,
+        seeds_from=seeds_from,
+        family=family,
+        has_index=name is None,
     )
     print(page)
 

@@ -43,8 +43,9 @@ def write_study_report(
     code: str | None = None,
     seeds_from: int = 0,
     family: Sequence[StudyFile] = (),
+    has_index: bool = True,
 ) -> Path:
-    """Write the pages of some studies; return the page to begin with: the index, or the page of a single study.
+    """Write the pages of some studies; return the page to begin with.
 
     Args:
         studies: whose pages are written.
@@ -54,6 +55,7 @@ def write_study_report(
         code: digest of the code whose runs are meant; None: that of the code at hand.
         seeds_from: added to every seed.
         family: studies whose claims are judged together, for the correction for many claims; none: `studies`.
+        has_index: also write the index and the results for other programs.
 
     Raises:
         DataError: nothing of these studies is finished.
@@ -67,9 +69,7 @@ def write_study_report(
     try:
         for study in written:
             _write_page(study, output)
-        if len(written) == 1 and family and len(family) > 1:
-            return output / f"{studies[0].name}.md"
-        return _write_index(written, output)
+        return _write_index(written, output) if has_index else output / f"{studies[0].name}.md"
     except ImportError as error:
         raise missing_extra(error) from None
 
@@ -82,14 +82,14 @@ def _nothing_finished(judged: Sequence[Judged], scale: str, root: Path) -> str:
 
 
 def _write_page(judged: Judged, output: Path) -> None:
-    study, name = judged.file.study, judged.file.name
+    name = judged.file.name
     for old in output.glob(f"{name}*.svg"):
         old.unlink()
     chart = _figure(judged)
     if chart:
         write_text(output / f"{chart.name}.svg", chart.svg)
     lines = [
-        f"# {study.question}",
+        f"# {_title(name)}",
         "",
         *(f"{sentence}\n" for sentence in open_page(judged)),
         *_picture(chart),
@@ -110,6 +110,11 @@ def _write_page(judged: Judged, output: Path) -> None:
         "",
     ]
     write_text(output / f"{name}.md", "\n".join(lines).rstrip() + "\n")
+
+
+def _title(name: str) -> str:
+    """`006_truncation_mask` -> `Truncation mask`."""
+    return name.lstrip("0123456789_").replace("_", " ").capitalize()
 
 
 def _picture(chart: Chart | None) -> list[str]:
@@ -146,8 +151,8 @@ def _claim(result: ClaimResult, judged: Judged) -> list[str]:
         "",
     ]
     if expectation := tell_expectation(claim, judged.file, scale=judged.scale):
-        lines += [f"Before the runs: {expectation}", ""]
-    lines += [line for check in result.checks for line in (f"Check: {format_check(check)}.", "")]
+        lines += [expectation, ""]
+    lines += [line for check in result.checks for line in (f"Check: {format_check(check, judged.file.study)}.", "")]
     if result.raw is not result.verdict:
         lines += [
             f"By itself it would be {result.raw}; among all claims that were tested that does not stand "
@@ -270,8 +275,8 @@ def _write_index(judged: Sequence[Judged], output: Path) -> Path:
     lines = [
         "# The 34 insights on the micro lab",
         "",
-        f"Of {len(INSIGHTS)} claims: {told}. Of {len(precise)} the interval is as narrow as the smallest effect of "
-        "interest. Verdicts hold among all claims (Holm), at 5 %.",
+        f"Of {len(INSIGHTS)} claims {told}. {len(precise)} intervals are as narrow as the smallest effect of interest. "
+        "Verdicts hold among all claims (Holm, 5 %).",
         "",
         *([f"What that means for who trains real models: [what we learnt]({LEARNT}). "] if _has_learnt(output) else []),
         "How to read this: [insights.md](../insights.md).",
