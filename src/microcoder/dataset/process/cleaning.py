@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import NamedTuple
 
-from microcoder.dataset.process.html import decode_entities, html_to_markdown, looks_like_html
+from microcoder.dataset.process.html import decode_entities, drop_embedded, html_to_markdown, looks_like_html
 from microcoder.dataset.process.spans import CODE, outside
 from microcoder.dataset.process.tex import looks_like_tex, tex_to_markdown
 
@@ -96,7 +96,14 @@ def tidy_whitespace(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", outside(text, tidy)).strip() + "\n" if text.strip() else ""
 
 
-STEPS: tuple[Callable[[str], str], ...] = (repair_encoding, strip_html, strip_tex, strip_noise, tidy_whitespace)
+STEPS: tuple[Callable[[str], str], ...] = (
+    drop_embedded,
+    repair_encoding,
+    strip_html,
+    strip_tex,
+    strip_noise,
+    tidy_whitespace,
+)
 
 
 def clean(text: str) -> Cleaned:
