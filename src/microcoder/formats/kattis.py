@@ -58,6 +58,11 @@ _TEXTS = (
 """Of the rest, tests must be text too, and submissions that are none are counted."""
 _KINDS = ("tex", "md", "htm")
 _SCRIPTS = {".py3": "python", ".py": "python", ".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp"}
+_TEST_FLAGS = re.compile(r"^output_validator_flags:[ \t]*([^\n#]{1,300})", re.MULTILINE)
+_REAL = re.compile(
+    r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE
+)
+_REAL_TOKEN = re.compile(r"(?:^|\s)-?\d*(?:\.\d+|\d[eE]-?\d+)(?=\s|$)")
 _SAYS_KATTIS = re.compile(r"\b4[23]\b")
 _EXITS = re.compile(r"sys\.argv\[3\].*\bexit\(\s*[01]\s*\)", re.DOTALL)
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$', re.MULTILINE)
@@ -78,6 +83,10 @@ def read_kattis(row: Row) -> Candidate:
         raise Malformed("no_statement", f"{path} is blank")
     tests, unanswered = _read_tests(row, files)
     checker, flags, notes = _read_checker(settings, files)
+    if checker.type == "float" and not _speaks_of_reals(statement, tests):
+        # Archives set one tolerance for all of their problems; of integers it would let wrong ones pass.
+        checker = Checker(type="tokens", case_sensitive=checker.case_sensitive)
+        notes.append(("checker", "a tolerance, but neither statement nor answers have real numbers"))
     seconds, limit_notes = _read_time_limit(settings, files, statement)
     solutions, left_out = _read_submissions(row, files)
     if unanswered:
@@ -172,7 +181,7 @@ def _read_checker(
 ) -> tuple[Checker, list[str], list[tuple[str, str]]]:
     """Return checker, flags and notes."""
     validation, kind = _text(settings, "validation"), _text(settings, "type")
-    flags = _text(settings, "validator_flags").split()
+    flags = (_text(settings, "validator_flags") or _flags_of_tests(files)).split()
     if "interactive" in validation or "interactive" in kind or "multi-pass" in kind:
         return Checker(), ["interactive"], []
     if "custom" not in validation and not any(name.startswith("output_validator/") for name in files):
@@ -191,6 +200,16 @@ def _read_checker(
     if missing:
         return checker, ["needs_checker"], [("checker", f"{sources[0]} needs {', '.join(missing)}")]
     return checker, [], [("checker", f"{sources[0]}, with the files that it includes")]
+
+
+def _flags_of_tests(files: Mapping[str, str]) -> str:
+    """Return the flags of the output validator that all tests have."""
+    found = _TEST_FLAGS.search(files.get("data/testdata.yaml", "") or files.get("data/secret/testdata.yaml", ""))
+    return found[1].strip().strip("'\"") if found else ""
+
+
+def _speaks_of_reals(statement: str, tests: list[tuple[str, TestCase]]) -> bool:
+    return _REAL.search(statement) is not None or any(_REAL_TOKEN.search(test.output) for _, test in tests)
 
 
 def _read_flags(flags: list[str]) -> Checker:
@@ -231,7 +250,7 @@ def inline_includes(path: str, files: Mapping[str, str]) -> tuple[str, list[str]
         name = posixpath.normpath(posixpath.join(folder, found[1]))
         if name not in files:
             # `#include "cstring"` is looked for beside the file and then among the standard headers.
-            missing.extend([found[1]] if "." in found[1] else [])
+            missing.extend([found[1]] if "." in found[1] and not found[1].startswith("bits/") else [])
             return found[0]
         if name in seen:
             return ""

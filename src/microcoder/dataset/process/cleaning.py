@@ -30,6 +30,8 @@ _NOISE_LINE = re.compile(
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )  # fmt: skip
 _FRONT_MATTER = re.compile(r"\A---\n(?:[\w-]+:.*\n|[ \t]+.*\n|-[ \t].*\n)+---\n")
+# A heading above the title names the contest.
+_CONTEST = re.compile(r"\A\s*#{2,6} [^\n]{1,100}\n\s*(?=# \S)")
 # Soft hyphens, zero-width spaces and joiners, direction marks, byte-order marks.
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufff9-\ufffc]")
 _MAX_ROUNDS = 12
@@ -81,7 +83,7 @@ def strip_tex(text: str) -> str:
 
 def strip_noise(text: str) -> str:
     """Drop front matter, navigation, copyright lines and limits that the record holds anyway."""
-    text = _FRONT_MATTER.sub("", text)
+    text = _CONTEST.sub("", _FRONT_MATTER.sub("", text))
     return outside(text, lambda piece: _NOISE_LINE.sub("", piece))
 
 

@@ -14,6 +14,13 @@ DEFAULT_LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv",
 """What public problem sets are written in (our choice): a short list is what makes the identification sure."""
 
 
+_ENGLISH = frozenset(
+    "the of and to that which with are is be each for from this will you your if by there their it as on".split()
+)
+_ENOUGH_WORDS, _MOSTLY = 30, 0.2
+"""English prose has about a third of these words, other languages hardly any (our choice)."""
+
+
 class LanguageSettings(Config):
     """How the language of a statement is found."""
 
@@ -41,6 +48,8 @@ def identify(text: str, settings: LanguageSettings | None = None) -> Language:
         return Language("en", 0.0)
     if (code := _by_script(letters)) and code in settings.languages:
         return Language(code, 1.0)
+    if "en" in settings.languages and _is_english(words):
+        return Language("en", 1.0)
     code, probability = _identifier(settings.languages).classify(words)
     return Language(str(code), float(probability))
 
@@ -57,6 +66,12 @@ def _readable(text: str) -> str:
         if sum(not _is_latin(char) for char in foreign if char.isalpha()) > 10:
             return foreign
     return " ".join(words)
+
+
+def _is_english(words: str) -> bool:
+    """Whether many of the words are ones that only English has; invented names mislead the identifier."""
+    said = words.lower().split()
+    return len(said) >= _ENOUGH_WORDS and sum(word in _ENGLISH for word in said) >= _MOSTLY * len(said)
 
 
 def _is_latin(char: str) -> bool:

@@ -122,7 +122,8 @@ class _Writer:
     def node(self, node: object) -> str:
         kind = type(node).__name__
         if kind == "LatexCharsNode":
-            return str(getattr(node, "chars", ""))
+            # How deep a line of the source is indented means nothing.
+            return re.sub(r"\n[ \t]+(?=\S)", "\n", str(getattr(node, "chars", "")))
         if kind == "LatexCommentNode":
             return ""
         if kind == "LatexGroupNode":
@@ -257,7 +258,7 @@ def _illustration(writer: _Writer, arguments: list[Any]) -> str:
 
 
 def _title(writer: _Writer, arguments: list[Any]) -> str:
-    return f"\n\n# {_last(writer, arguments)}\n\n"
+    return f"\n\n# {' '.join(_last(writer, arguments).split())}\n\n"
 
 
 def _link(writer: _Writer, arguments: list[Any]) -> str:
