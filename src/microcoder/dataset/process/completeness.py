@@ -17,7 +17,7 @@ _POINTS = re.compile(
 )
 _TELLS = re.compile(
     r"\b(?:as|according to|given|defined|described|listed|encoded|specified|numbered|labell?ed|named|refer(?:red)?|"
-    r"laid out|layout|follow(?:s|ing)|like|see|use|using|based on)\b[^.\n]{0,60}$|(?:如|见)\W{0,3}$|\b(?:enligt|se|som i)\b[^.\n]{0,30}$",
+    r"laid out|layout|follow(?:s|ing)|like|see|use|using|based on|enligt|se|som i)\b|如|见",
     re.IGNORECASE,
 )
 _SHOWS_AN_EXAMPLE = re.compile(
@@ -43,8 +43,9 @@ _FILE_IO = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _MANY_ANSWERS = re.compile(
-    r"\b(?:if|when|should|in case) there (?:are|is|exist|be) (?:multiple|several|many|more than one)\b(?![^.\n,]{0,30}\b"
-    r"(?:person|people|player|team|friend)s?\b)[^.\n]{0,60}\b(?:any|either|one of them|whichever)\b"
+    r"\b(?:if|when|should|in case) there (?:are|is|exist|be) (?:multiple|several|many|more than one)\b"
+    r"(?![^.\n,]{0,30}\b(?:person|people|player|team|friend)s?\b)[^.\n]{0,60}"
+    r"\b(?:any|either|one of them|whichever)\b"
     r"|\b(?:print|output|return|find|report|write) any (?:of (?:them|the)|one|valid|such|"
     r"solution|answer|possible|correct)"
     r"|\bany (?:valid |correct |possible |such |of the )?(?:answers?|solutions?|outputs?|orders?|"
@@ -147,9 +148,10 @@ def values_of(text: str) -> str:
 def find_flags(candidate: Candidate) -> tuple[str, ...]:
     """Return what stands in the way, and what is worth knowing, sorted.
 
-    `has_image` (a picture, kept as a reference), `needs_image` (which says what the text does not), `interactive`, `file_io`, `many_answers` (several answers are right and nothing but a comparison
-    decides), `samples_missing` (an example of the statement is not among the tests), `samples_differ` (a test has an
-    example's input and another output), `no_constraints` (no range could be read).
+    `has_image` (a picture, kept as a reference), `needs_image` (which says what the text does not), `interactive`,
+    `file_io`, `many_answers` (several answers are right and nothing but a comparison decides), `samples_missing` (an
+    example of the statement is not among the tests), `samples_differ` (a test has an example's input and another
+    output), `no_constraints` (no range could be read).
     """
     text = candidate.statement
     sections = split(text)
@@ -183,10 +185,7 @@ def _is_told_by_image(told: str) -> bool:
         sentence = re.split(r"(?<=[.!?])\s|\n\n", before)[-1]
         if not sentence.endswith((":", "：")) or _SHOWS_AN_EXAMPLE.search(sentence):
             continue
-        if any(
-            _TELLS.search(sentence[: found.start()] + " ") or _TELLS.search(sentence)
-            for found in _POINTS.finditer(sentence)
-        ):
+        if _POINTS.search(sentence) and _TELLS.search(sentence):
             return True
     return False
 
