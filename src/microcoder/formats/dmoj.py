@@ -17,7 +17,7 @@ from microcoder.formats.packages import find_statement, read_checker_source, rea
 from microcoder.formats.row import Malformed, Row
 from microcoder.types import Checker, TestCase
 
-TAKES = ("**",)
+TAKES = ("*", "*/*", "*/*/*")
 MAX_UNPACKED_BYTES = 1 << 29
 _STATEMENTS = (
     r"(?:statements?/)?(?:statement|problem|description)(?:[._](?P<language>en|english))?\.(?:md|markdown)",
@@ -54,6 +54,8 @@ def read_dmoj(row: Row) -> Candidate:
     statement = _FORMULA.sub(lambda found: f"${found[1]}$", files[path])
     tests = list(_list_tests(settings, _read_archive(settings, row)))
     checker, flags, notes = _read_checker(settings, files)
+    if statement != files[path]:
+        notes.append(("statement_found", "formulae between tildes are put between dollars"))
     if any(settings.get(name) for name in ("interactive", "custom_judge")):
         flags = (*flags, "interactive")
     if settings.get("signature_grader"):

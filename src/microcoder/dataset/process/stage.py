@@ -14,8 +14,9 @@ from microcoder.dataset.process.completeness import find_flags
 from microcoder.dataset.process.html import drop_embedded
 from microcoder.dataset.process.instructions import find_starter_code, strip_instruction
 from microcoder.dataset.process.languages import LanguageSettings, identify
+from microcoder.dataset.process.old_checkers import convert_checker
 from microcoder.dataset.process.order import find_order
-from microcoder.dataset.process.powers import restore_powers
+from microcoder.dataset.process.powers import LOST_IN, restore_powers
 from microcoder.dataset.process.samples import restore_samples
 from microcoder.dataset.process.sections import Sections, normalise, render, split
 from microcoder.dataset.process.testcases import normalise_tests
@@ -66,7 +67,7 @@ def process(
     tests = _normalise_tests(candidate, settings)
     if isinstance(tests, Rejection):
         return tests
-    candidate = _restore_powers(_restore_samples(_find_signature(tests), settings))
+    candidate = convert_checker(_restore_powers(_restore_samples(_find_signature(tests), settings)))
     candidate = _identify(candidate, settings.language)
     if candidate.natural_language != "en":
         translated = _translate(candidate, settings, endpoint)
@@ -119,7 +120,12 @@ def _restore_powers(candidate: Candidate) -> Candidate:
     texts = [*(getattr(sections, name) for name in names), *(text for _, text in sections.other)]
     texts = [text.replace(_BETWEEN, "") for text in texts]
     references = [one.code for one in candidate.solutions if one.known == "accepted"]
-    found = restore_powers(_BETWEEN.join(texts), tests=candidate.tests, references=references)
+    found = restore_powers(
+        _BETWEEN.join(texts),
+        tests=candidate.tests,
+        references=references,
+        has_lost_all=candidate.dataset in LOST_IN,
+    )
     flags = tuple(sorted({*candidate.flags, "unclear_bounds"})) if found.is_unclear else candidate.flags
     if not found.why:
         return candidate.change("process", "restore_powers/1", "nothing shows whether a power was lost", flags=flags)
