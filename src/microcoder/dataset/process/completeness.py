@@ -20,6 +20,11 @@ _TELLS = re.compile(
     r"laid out|layout|follow(?:s|ing)|like|see|use|using|based on|enligt|se|som i)\b|如|见",
     re.IGNORECASE,
 )
+_ASKS_ABOUT = re.compile(
+    r"\b(?:areas?|shapes?|regions?|graphs?|maps?|layout|keyboard|patterns?|network|polygons?|values?) "
+    r"(?:that (?:is|are) )?(?:shown|given|depicted|drawn|described)\b",
+    re.IGNORECASE,
+)
 _SHOWS_AN_EXAMPLE = re.compile(
     r"\b(?:samples?|examples?|e\.g|instance|illustrat\w*|visuali[sz]\w*|case|cases|depict\w*|possible|optimal|solution|"
     r"sense|situation|exempel\w*|suppose|let|imagine)\b|示例|样例|例如|пример",
@@ -183,9 +188,9 @@ def _is_told_by_image(told: str) -> bool:
     for image in _IMAGE.finditer(told):
         before = told[max(0, image.start() - _BEFORE_IMAGE) : image.start()].rstrip()
         sentence = re.split(r"(?<=[.!?])\s|\n\n", before)[-1]
-        if not sentence.endswith((":", "：")) or _SHOWS_AN_EXAMPLE.search(sentence):
+        if _SHOWS_AN_EXAMPLE.search(sentence) or not _POINTS.search(sentence):
             continue
-        if _POINTS.search(sentence) and _TELLS.search(sentence):
+        if _ASKS_ABOUT.search(sentence) or (sentence.endswith((":", "：")) and _TELLS.search(sentence)):
             return True
     return False
 

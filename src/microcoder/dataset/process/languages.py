@@ -49,7 +49,7 @@ def identify(text: str, settings: LanguageSettings | None = None) -> Language:
         return Language("en", 0.0)
     if (code := _by_script(letters)) and code in settings.languages:
         return Language(code, 1.0)
-    if "en" in settings.languages and _is_english(words):
+    if "en" in settings.languages and _is_english(prose(text)):
         return Language("en", 1.0)
     code, probability = _identifier(settings.languages).classify(words)
     return Language(str(code), float(probability))
@@ -71,7 +71,7 @@ def _readable(text: str) -> str:
 
 def _is_english(words: str) -> bool:
     """Whether many of the words are ones that only English has; invented names mislead the identifier."""
-    said = words.lower().split()
+    said = re.findall(r"[^\W\d_]+", words.lower())
     return len(said) >= _ENOUGH_WORDS and sum(word in _ENGLISH for word in said) >= _MOSTLY * len(said)
 
 
