@@ -29,7 +29,9 @@ def make(statement: str, **fields: object) -> Candidate:
 def done(candidate: Candidate) -> Candidate:
     found = process(candidate)
     assert isinstance(found, Candidate), found
-    assert process(found) == found
+    again = process(found)
+    assert isinstance(again, Candidate)
+    assert (again.statement, again.flags, again.checker) == (found.statement, found.flags, found.checker)
     return found
 
 
@@ -71,7 +73,7 @@ def test_a_checker_in_python_2_is_turned_into_python_3() -> None:
 
 
 def test_every_real_package_shows_all_of_its_samples() -> None:
-    for problem in ALL["kodsport"]()[::6]:
+    for problem in ALL["kodsport"]()[::15]:
         if problem.natural_language != "en" or not problem.tests:
             continue
         found = process(problem.model_copy(update={"groups": ("sample",) * len(problem.tests)}))

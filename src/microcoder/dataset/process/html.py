@@ -31,14 +31,14 @@ _LABEL = re.compile(r"(?:input|output|输入|输出|入力|出力)\s*[:：]", re
 _HEAD_LINES = ("time-limit", "memory-limit", "input-file", "output-file")
 """Codeforces' lines about limits, which the record holds anyway."""
 _EMBEDDED = re.compile(r"data:image/[\w.+-]{1,40};base64,[A-Za-z0-9+/=\s]*", re.IGNORECASE)
-_DRAWN = re.compile(r"<(svg|style|script)\b[^<>]*>(?:[^<]++|<(?!/\1\b))*+</\1\s*>", re.IGNORECASE)
+_DRAWN = re.compile(r"<(svg)\b[^<>]*>(?:[^<]++|<(?!/\1\b))*+</\1\s*>", re.IGNORECASE)
 _SAMPLE = re.compile(r"(sample|example)s?\s+(in|out)put\s*(\d*)", re.IGNORECASE)
 
 
 def drop_embedded(text: str) -> str:
     """Return the text without the pictures that it carries as base64 or drawn, each named in its place."""
     text = _EMBEDDED.sub("embedded", text) if "base64" in text else text
-    return _DRAWN.sub(lambda found: '<img src="drawn">' if found[1].lower() == "svg" else "", text)
+    return _DRAWN.sub('<img src="drawn">', text)
 
 
 def looks_like_html(text: str) -> bool:

@@ -15,11 +15,12 @@ DEFAULT_LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv",
 
 
 _ENGLISH = frozenset({
-    "the", "of", "and", "to", "that", "which", "with", "are", "is", "be", "each", "for", "from", "this", "will", "you",
-    "your", "if", "by", "there", "their", "it", "as", "on", "when", "how", "many", "any", "they", "what",
+    "the", "and", "that", "which", "are", "each", "this", "will", "you", "your", "there", "their", "they", "what", "how",
+    "when", "many", "these", "those",
 })  # fmt: skip
-_ENOUGH_WORDS, _MOSTLY = 30, 0.17
-"""English prose has about a third of these words, other languages hardly any (our choice)."""
+"""Words that neither another language of Latin letters nor code has."""
+_ENOUGH_WORDS, _MOSTLY, _ASCII = 30, 0.09, 0.98
+"""English prose has half as many again of these words (our choice)."""
 
 
 class LanguageSettings(Config):
@@ -71,6 +72,9 @@ def _readable(text: str) -> str:
 
 def _is_english(words: str) -> bool:
     """Whether many of the words are ones that only English has; invented names mislead the identifier."""
+    letters = [char for char in words if char.isalpha()]
+    if sum(map(str.isascii, letters)) < _ASCII * len(letters):
+        return False
     said = re.findall(r"[^\W\d_]+", words.lower())
     return len(said) >= _ENOUGH_WORDS and sum(word in _ENGLISH for word in said) >= _MOSTLY * len(said)
 

@@ -392,9 +392,9 @@ def _math(source: str) -> str:
     elif source.startswith("\\["):
         source = f"$${source[2:-2].strip()}$$"
     cleaned = _clean_math(source)
-    if cleaned.startswith("$") and not cleaned.startswith("$$"):
+    if "\n" in cleaned and re.fullmatch(r"\$[^$].*\$", cleaned, re.DOTALL):
         # A formula of several lines is one of one line.
-        cleaned = f"${' '.join(cleaned[1:-1].split())}$" if "\n" in cleaned else cleaned
+        cleaned = f"${' '.join(cleaned[1:-1].split())}$"
     return cleaned
 
 
