@@ -15,8 +15,8 @@ DEFAULT_LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv",
 
 
 _ENGLISH = frozenset({
-    "the", "and", "that", "which", "are", "each", "this", "will", "you", "your", "there", "their", "they", "what", "how",
-    "when", "many", "these", "those",
+    "the", "and", "that", "which", "are", "each", "this", "will", "you", "your", "there", "their", "they", "what",
+    "how", "when", "many", "these", "those",
 })  # fmt: skip
 """Words that neither another language of Latin letters nor code has."""
 _ENOUGH_WORDS, _MOSTLY, _ASCII = 30, 0.09, 0.98
