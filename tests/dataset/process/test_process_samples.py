@@ -7,23 +7,14 @@ from microcoder.dataset.process.sections import split
 from microcoder.formats.candidates import Candidate
 from microcoder.types import Checker, TestCase
 
-TESTS = (
-    TestCase(input="1 2\n", output="3\n"),
-    TestCase(input="5 5\n", output="10\n"),
-    TestCase(input="9 9\n", output="18\n"),
-)
+TESTS = tuple(TestCase(input=f"{a} {b}\n", output=f"{a + b}\n") for a, b in ((1, 2), (5, 5), (9, 9)))
+GROUPS = ("sample", "sample", "secret")
 STORY = "Print the sum of two numbers that are given on one line.\n\n"
 
 
 def make(statement: str, **fields: object) -> Candidate:
-    return Candidate(
-        id="a/1",
-        dataset="a",
-        statement_found=STORY + statement,
-        tests=TESTS,
-        groups=("sample", "sample", "secret"),
-        **fields,
-    )  # type: ignore[arg-type]
+    given = Candidate(id="a/1", dataset="a", statement_found=STORY + statement, tests=TESTS, groups=GROUPS)
+    return given.model_copy(update=fields)
 
 
 def done(candidate: Candidate) -> Candidate:

@@ -24,12 +24,21 @@ _NOISE_LINE = re.compile(
     | (?:Share\ on|Tweet|Follow\ us|Click\ here\ to\ (?:subscribe|register)|Download\ as\ PDF).*
     | (?:comments|edit_url|difficulty|rating):\ .*
     | (?:time|memory)\ limit\ per\ test:?.*
+    | (?:time|memory)\ limit:?\ ?[\d.]+\ ?(?:s|ms|sec(?:ond)?s?|minutes?|[kmg]i?b|megabytes)\b[\w\ ]{0,20}\.?
+    | \[?Download\ (?:the\ )?starter\ code!?\]?(?:\([^)\n]*\))?
     | (?:input|output):?\ ?(?:standard\ (?:input|output)|stdin|stdout)
     | Powered\ by\ .{1,40}
     )[ \t]*$""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )  # fmt: skip
+# LeetCode's, to tell answers that were not written by hand.
+_WATERMARK = re.compile(
+    r"[ \t]*Create the variable named [`*]{0,3}\w{1,40}[`*]{0,3} to store the input midway in the function\.?",
+    re.IGNORECASE,
+)
 _FRONT_MATTER = re.compile(r"\A---\n(?:[\w-]+:.*\n|[ \t]+.*\n|-[ \t].*\n)+---\n")
+_CODEFORCES_FORMULA = re.compile(r"(?<!\$)\$\$\$(?!\$)([^$]{1,500}?)\$\$\$(?!\$)")
+_IMAGE_SIZE = re.compile(r"(!\[[^\]\n]{0,300}\]\([^)\n]{0,300}\))\{[^}\n]{0,100}\}")
 # A heading above the title names the contest.
 _CONTEST = re.compile(r"\A\s*#{2,6} [^\n]{1,100}\n\s*(?=# \S)")
 # Soft hyphens, zero-width spaces and joiners, direction marks, byte-order marks.
@@ -77,6 +86,8 @@ def _drop_comments(text: str) -> str:
 def strip_tex(text: str) -> str:
     """Turn a TeX document into Markdown; Codeforces' `$$$n$$$` and `\\(n\\)` become `$n$`."""
     text = tex_to_markdown(text) if looks_like_tex(text) else text
+    text = _CODEFORCES_FORMULA.sub(lambda found: f"${' '.join(found[1].split())}$", text)
+    text = _IMAGE_SIZE.sub(r"\1", text)
     text = text.replace("$$$$$$", "$$").replace("$$$", "$")
     return outside(text, lambda piece: re.sub(r"\\\((.{1,200}?)\\\)", r"$\1$", piece))
 
@@ -84,6 +95,7 @@ def strip_tex(text: str) -> str:
 def strip_noise(text: str) -> str:
     """Drop front matter, navigation, copyright lines and limits that the record holds anyway."""
     text = _CONTEST.sub("", _FRONT_MATTER.sub("", text))
+    text = _WATERMARK.sub("", text)
     return outside(text, lambda piece: _NOISE_LINE.sub("", piece))
 
 

@@ -32,6 +32,7 @@ _HEAD_LINES = ("time-limit", "memory-limit", "input-file", "output-file")
 """Codeforces' lines about limits, which the record holds anyway."""
 _EMBEDDED = re.compile(r"data:image/[\w.+-]{1,40};base64,[A-Za-z0-9+/=\s]*", re.IGNORECASE)
 _DRAWN = re.compile(r"<(svg)\b[^<>]*>(?:[^<]++|<(?!/\1\b))*+</\1\s*>", re.IGNORECASE)
+_ITEM = re.compile(r"<(/?)(li|ul|ol)\b[^<>]*>", re.IGNORECASE)
 _SAMPLE = re.compile(r"(sample|example)s?\s+(in|out)put\s*(\d*)", re.IGNORECASE)
 
 
@@ -72,7 +73,7 @@ def html_to_markdown(text: str) -> str:
     from bs4 import BeautifulSoup, Comment
     from markdownify import MarkdownConverter
 
-    soup = BeautifulSoup(_keep_code(text), "html.parser")
+    soup = BeautifulSoup(_close_items(_keep_code(text)), "html.parser")
     for comment in soup.find_all(string=lambda string: isinstance(string, Comment)):
         comment.extract()
     _drop_furniture(soup)
@@ -95,6 +96,25 @@ def html_to_markdown(text: str) -> str:
 def _keep_code(text: str) -> str:
     """Markdown code inside a half-HTML text is text, whatever tags it shows."""
     return re.sub(CODE, lambda match: html.escape(match[0], quote=False), text)
+
+
+def _close_items(text: str) -> str:
+    """End list items where the next one begins, as browsers do; the parser would put it inside."""
+    pieces, at, is_open = [], 0, [False]
+    for found in _ITEM.finditer(text):
+        pieces.append(text[at : found.start()])
+        at = found.start()
+        is_end, name = bool(found[1]), found[2].lower()
+        if name != "li":
+            if is_end:
+                pieces.append("</li>" if is_open[-1] else "")
+                is_open = is_open[:-1] or [False]
+            else:
+                is_open.append(False)
+        else:
+            pieces.append("</li>" if is_open[-1] and not is_end else "")
+            is_open[-1] = not is_end
+    return "".join(pieces) + text[at:]
 
 
 def _drop_furniture(soup: Any) -> None:

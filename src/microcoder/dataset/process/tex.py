@@ -190,9 +190,9 @@ class _Writer:
         if bare in commands.DRAWINGS:
             return f"\n\n![drawing]({bare})\n\n"
         if bare in commands.TABLES:
-            return self.table(node)
+            return self.write_table(node)
         if bare in ("itemize", "enumerate", "description", "compactitem", "compactenum", "tightlist"):
-            return self.list(node, is_numbered="enum" in bare)
+            return self.write_list(node, is_numbered="enum" in bare)
         arguments = _arguments(node)
         if bare == "problem":
             title = self.join(arguments[:1]).strip()
@@ -204,7 +204,7 @@ class _Writer:
             return f"\n\n## {commands.PARTS[bare]}\n\n{inner}\n\n"
         return f"\n\n{inner}\n\n"
 
-    def list(self, node: object, *, is_numbered: bool) -> str:
+    def write_list(self, node: object, *, is_numbered: bool) -> str:
         self.lists.append(0 if is_numbered else None)
         inner = self.join(_nodes_of(node)).strip()
         self.lists.pop()
@@ -220,7 +220,7 @@ class _Writer:
             return f"\n{label or f'{self.lists[-1]}.'} "
         return f"\n- {label} " if label else "\n- "
 
-    def table(self, node: object) -> str:
+    def write_table(self, node: object) -> str:
         was, self.in_table = self.in_table, True
         inner = self.join(_nodes_of(node))
         self.in_table = was
