@@ -181,7 +181,8 @@ def _read_checker(
 ) -> tuple[Checker, list[str], list[tuple[str, str]]]:
     """Return checker, flags and notes."""
     validation, kind = _text(settings, "validation"), _text(settings, "type")
-    flags = (_text(settings, "validator_flags") or _flags_of_tests(files)).split()
+    names = ("validator_flags", "output_validator_flags")
+    flags = next((said for name in names if (said := _text(settings, name))), _flags_of_tests(files)).split()
     if "interactive" in validation or "interactive" in kind or "multi-pass" in kind:
         return Checker(), ["interactive"], []
     if "custom" not in validation and not any(name.startswith("output_validator/") for name in files):
