@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from microcoder.dataset import hub, rowfiles
+from microcoder.dataset.columns import Joined, JoinSettings, complete_rows
 from microcoder.dataset.rowfiles import Part, RawRow
 from microcoder.errors import DataError
 from microcoder.formats.format import Folders, Format
@@ -38,6 +39,10 @@ class Source:
     """The files that are meant, where the folder may hold others."""
     revision: str = ""
     """The commit on the Hugging Face Hub."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Fields that the format reads, and where the rows have them instead."""
+    joins: tuple[Joined, ...] = ()
+    """Files whose rows belong to these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,22 @@ class Shard:
         return sum(part.num_rows for part in self.parts)
 
 
-def open_source(path: str | Path, format_name: str, *, name: str = "") -> Source:
+def open_source(
+    path: str | Path,
+    format_name: str,
+    *,
+    name: str = "",
+    columns: Mapping[str, str] | None = None,
+    joins: Iterable[JoinSettings] = (),
+) -> Source:
     """Find a source.
 
     Args:
         path: a file, a folder, or `hf://datasets/owner/name[@revision]/config/split`.
         format_name: a key of `FORMATS`, or a reference to a reader of the user's own.
         name: begins the ids of its rows; the format's name where none is given.
+        columns: fields that the format reads, and where the rows have them instead.
+        joins: files whose rows belong to these.
 
     Raises:
         DataError: there is no such format, the path does not exist, or it holds nothing of that format.
@@ -68,10 +82,13 @@ def open_source(path: str | Path, format_name: str, *, name: str = "") -> Source
     name = name or found_format.name
     if "/" in name:
         raise DataError(f"source name {name!r} has a slash; use letters, digits, - and _")
+    if found_format.folders is not None and (columns or tuple(joins)):
+        raise DataError(f"source {path}: {found_format.name} reads folders, which have no columns to name or to join")
+    renamed, joined = dict(columns or {}), tuple(map(_open_join, joins))
     if str(path).startswith(hub.SCHEME):
         found = hub.download(str(path))
-        return Source(found.folder, found_format, name, found.files, found.revision)
-    source = Source(Path(path), found_format, name)
+        return Source(found.folder, found_format, name, found.files, found.revision, renamed, joined)
+    source = Source(Path(path), found_format, name, columns=renamed, joins=joined)
     if not source.path.exists():
         raise DataError(f"source {path} does not exist; check the path")
     if not _list_places(source):
@@ -110,19 +127,34 @@ def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
         if source.format.folders is not None:
             yield _read_folder(_root(source), part.file, source.format.folders)
         else:
-            yield from rowfiles.read_part(_root(source), part)
+            rows = rowfiles.read_part(_root(source), part)
+            yield from complete_rows(rows, columns=source.columns, joins=source.joins)
 
 
 def list_files(source: Source, shard: Shard) -> list[Path]:
     """Return the files that decide what a shard holds, in order."""
     root, folders = _root(source), source.format.folders
     if folders is None:
-        return sorted({root / part.file for part in shard.parts})
+        joined = {one.root / file for one in source.joins for file in one.files}
+        return [*sorted({root / part.file for part in shard.parts}), *sorted(joined)]
     return [
         root / part.file / name
         for part in shard.parts
         for name in sorted(_walk(root / part.file, partial(_is_taken, patterns=folders.takes)))
     ]
+
+
+def _open_join(settings: JoinSettings) -> Joined:
+    if settings.path.startswith(hub.SCHEME):
+        found = hub.download(settings.path)
+        return Joined(settings, found.folder, found.files)
+    path = Path(settings.path)
+    if path.is_file() and path.name.endswith(rowfiles.SUFFIXES):
+        return Joined(settings, path.parent, (path.name,))
+    files = sorted(_walk(path, lambda name: name.endswith(rowfiles.SUFFIXES))) if path.is_dir() else []
+    if not files:
+        raise DataError(f"join {path} is no file or folder of rows; it needs {', '.join(rowfiles.SUFFIXES)}")
+    return Joined(settings, path, tuple(files))
 
 
 def _root(source: Source) -> Path:

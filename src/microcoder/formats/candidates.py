@@ -101,7 +101,8 @@ class Candidate(Record):
     flags: tuple[str, ...] = ()
     """What stands in the way: the source's format says `gives_points`, `needs_files` and `only_samples`, the process
     stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the verify stage `slow_passes`
-    and `checker_refuses_answer`."""
+    and `checker_refuses_answer`. What is only worth knowing: `has_image`, `unclear_bounds` (a power may be lost),
+    `samples_not_shown`, `samples_missing`, `samples_differ`, `no_constraints`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """Pass rates for calibration: `model=rate` where published, `model=passed/attempts` where measured."""

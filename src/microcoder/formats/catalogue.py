@@ -5,9 +5,12 @@ from types import MappingProxyType
 
 from microcoder.formats import (
     apps,
+    cms,
     codecontests,
     codeforces,
     deepcoder,
+    dmoj,
+    dodona,
     dolci,
     doocs,
     hardtests,
@@ -21,6 +24,7 @@ from microcoder.formats import (
     nemogym,
     odex,
     own,
+    polygon,
     rstar,
     synthetic,
     verl,
@@ -263,6 +267,25 @@ _ALL = (
         "Kattis problem packages",
         kattis.read_kattis,
         folders=Folders(("problem.yaml",), kattis.TAKES),
+    ),
+    Format(
+        "polygon",
+        "Polygon packages, as Codeforces' problems are prepared",
+        polygon.read_polygon,
+        folders=Folders(("problem.xml",), polygon.TAKES),
+    ),
+    Format("dmoj", "DMOJ problem folders", dmoj.read_dmoj, folders=Folders(("init.yml",), dmoj.TAKES)),
+    Format(
+        "cms",
+        "tasks for CMS, in the Italian layout",
+        cms.read_cms,
+        folders=Folders(("task.yaml",), cms.TAKES),
+    ),
+    Format(
+        "dodona",
+        "exercises for Dodona",
+        dodona.read_dodona,
+        folders=Folders(("config.json",), dodona.TAKES),
     ),
 )
 

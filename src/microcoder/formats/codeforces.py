@@ -1,4 +1,4 @@
-"""`open-r1/codeforces`: official tests as far as they are complete, and generated checkers."""
+"""`open-r1/codeforces`: official tests as far as they are complete, generated ones where joined, generated checkers."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ def read_codeforces(row: Row) -> Candidate:
     examples = decode_tests(row.decoded("examples")).tests
     shown = set(examples)
     official = tuple(test for test in decode_tests(row.decoded("official_tests")).tests if test not in shown)
+    # Published in files of their own; a recipe joins them into this column.
+    generated = tuple(decode_tests(row.decoded("generated_test_cases")).tests)
+    generated = tuple(test for test in generated if test not in shown and test not in set(official))
     is_complete = row.values.get("official_tests_complete")
     code = row.optional("generated_checker")
     flags = [
@@ -53,8 +56,8 @@ def read_codeforces(row: Row) -> Candidate:
         date=row.date("contest_start"),
         tags=row.tags("tags"),
         platform_difficulty=row.name("rating"),
-        tests=(*examples, *official),
-        groups=("sample",) * len(examples) + ("official",) * len(official),
+        tests=(*examples, *official, *generated),
+        groups=("sample",) * len(examples) + ("official",) * len(official) + ("generated",) * len(generated),
         checker=Checker(type="program", code=_ADAPTER.format(source=code)) if code.strip() else Checker(),
         time_limit_seconds=row.number("time_limit"),
         memory_limit_mib=round(row.number("memory_limit") or 0) or None,

@@ -1,4 +1,4 @@
-"""Kattis problem packages: statements in several languages, tests by group, output validators, submissions.
+"""Kattis problem packages: statements (TeX, Markdown, HTML), tests by group, output validators, submissions.
 
 The format: https://www.kattis.com/problem-package-format/. The time limit is `.timelimit` or `limits.time_limit`; where
 a package only says how many times its slowest accepted submission may take, it is left to the verify stage.
@@ -7,6 +7,7 @@ a package only says how many times its slowest accepted submission may take, it 
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import posixpath
 import re
@@ -23,6 +24,7 @@ from microcoder.types import Checker, TestCase
 TAKES = (
     "problem.yaml",
     ".timelimit",
+    "domjudge-problem.ini",
     "problem_statement/*",
     "statement/*",
     "data/**",
@@ -43,11 +45,26 @@ _KNOWN: dict[str, Known] = {
     "compile_error": "compile_error",
     "partially_accepted": "partial",
 }
-_STATEMENT = re.compile(r"(?:problem_statement|statement)/problem(?:\.(\w{2,3}(?:-\w+)?))?\.(tex|md)")
-_NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$", re.MULTILINE)
-_TEXTS = r"problem\.yaml|\.timelimit|(problem_)?statement/.*\.(tex|md)|output_validators?/.*\.(py|cc|cpp|cxx|h|hpp)"
+_STATEMENT = re.compile(r"(?:problem_statement|statement)/problem(?:\.(\w{2,3}(?:-\w+)?))?\.(tex|md|html?)")
+_NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE)
+_SECONDS = re.compile(r"\btime ?limit(?: per test)?\b\W{0,3}(\d+(?:\.\d+)?) ?s(?:ec(?:onds?)?)?\b", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]{1,300}>")
+_DOMJUDGE_LIMIT = re.compile(r"^timelimit[ \t]*=[ \t]*['\"]?(\d+(?:\.\d+)?)", re.MULTILINE)
+_PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
+_TEXTS = (
+    r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.([^/]*\.)?(tex|md|html?)"
+    r"|output_validators?/.*\.(py3?|cc|cpp|cxx|h|hpp)"
+)
 """Of the rest, tests must be text too, and submissions that are none are counted."""
-_SCRIPTS = {".py": "python", ".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp"}
+_KINDS = ("tex", "md", "htm")
+_SCRIPTS = {".py3": "python", ".py": "python", ".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp"}
+_TEST_FLAGS = re.compile(r"^output_validator_flags:[ \t]*([^\n#]{1,300})", re.MULTILINE)
+_REAL = re.compile(
+    r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE
+)
+_REAL_TOKEN = re.compile(r"(?:^|\s)-?\d*(?:\.\d+|\d[eE]-?\d+)(?=\s|$)")
+_SAYS_KATTIS = re.compile(r"\b4[23]\b")
+_EXITS = re.compile(r"sys\.argv\[3\].*\bexit\(\s*[01]\s*\)", re.DOTALL)
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$', re.MULTILINE)
 _LOCAL_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
 
@@ -66,7 +83,11 @@ def read_kattis(row: Row) -> Candidate:
         raise Malformed("no_statement", f"{path} is blank")
     tests, unanswered = _read_tests(row, files)
     checker, flags, notes = _read_checker(settings, files)
-    seconds, limit_notes = _read_time_limit(settings, files)
+    if checker.type == "float" and not _speaks_of_reals(statement, tests):
+        # Archives set one tolerance for all of their problems; of integers it would let wrong ones pass.
+        checker = Checker(type="tokens", case_sensitive=checker.case_sensitive)
+        notes.append(("checker", "a tolerance, but neither statement nor answers have real numbers"))
+    seconds, limit_notes = _read_time_limit(settings, files, statement)
     solutions, left_out = _read_submissions(row, files)
     if unanswered:
         notes.append(("tests", f"{len(unanswered)} left out, without an answer: {unanswered[0]}"))
@@ -87,7 +108,7 @@ def read_kattis(row: Row) -> Candidate:
         notes=notes,
         url=_text(settings, "source_url"),
         platform="kattis",
-        title=_title(settings, language) or (found[1] or found[2] if found else "") or row.name("name"),
+        title=_title(settings, language) or (found[1] or found[2] or found[3] if found else "") or row.name("name"),
         licence=_text(settings, "license") or row.licence,
         tags=tuple(_text(settings, "keywords").split()),
         natural_language=language,
@@ -107,10 +128,15 @@ def _read_settings(row: Row, files: Mapping[str, str]) -> Mapping[str, Any]:
 
     if "problem.yaml" not in files:
         raise Malformed("missing_field", "problem.yaml")
+    text = files["problem.yaml"]
     try:
-        settings = read_yaml(files["problem.yaml"])
+        settings = read_yaml(text)
     except ValueError as error:
-        raise Malformed("bad_encoding", f"problem.yaml: {error}") from None
+        try:
+            # `name: Elements: Part 1`, a plain text with a colon in it, is what authors write and YAML refuses.
+            settings = read_yaml(_PLAIN_LINE.sub(lambda found: f"{found[1]}: {json.dumps(found[2].strip())}", text))
+        except ValueError:
+            raise Malformed("bad_encoding", f"problem.yaml: {error}") from None
     if settings is None:
         return {}
     if not isinstance(settings, Mapping):
@@ -121,13 +147,13 @@ def _read_settings(row: Row, files: Mapping[str, str]) -> Mapping[str, Any]:
 def _choose_statement(files: Mapping[str, str]) -> tuple[str, str, list[str]]:
     """Return language and path of the statement, English where there is one, and the paths of the others."""
     found = sorted(
-        (match[1] != "en", match[1] is not None, match[1] or "", name)
+        (match[1] != "en", match[1] is not None, match[1] or "", _KINDS.index(match[2][:3]), name)
         for name in files
         if (match := _STATEMENT.fullmatch(name))
     )
     if not found:
-        raise Malformed("no_statement", "no problem_statement/problem.*.tex or .md")
-    return found[0][2], found[0][3], [path for *_, path in found[1:]]
+        raise Malformed("no_statement", "no problem_statement/problem.*.tex, .md or .html")
+    return found[0][2], found[0][-1], [path for *_, path in found[1:]]
 
 
 def _read_tests(row: Row, files: Mapping[str, str]) -> tuple[list[tuple[str, TestCase]], list[str]]:
@@ -155,7 +181,8 @@ def _read_checker(
 ) -> tuple[Checker, list[str], list[tuple[str, str]]]:
     """Return checker, flags and notes."""
     validation, kind = _text(settings, "validation"), _text(settings, "type")
-    flags = _text(settings, "validator_flags").split()
+    names = ("validator_flags", "output_validator_flags")
+    flags = next((said for name in names if (said := _text(settings, name))), _flags_of_tests(files)).split()
     if "interactive" in validation or "interactive" in kind or "multi-pass" in kind:
         return Checker(), ["interactive"], []
     if "custom" not in validation and not any(name.startswith("output_validator/") for name in files):
@@ -164,12 +191,26 @@ def _read_checker(
     sources = [name for name in sorted(files) if name.startswith(folders) and _suffix(name) in _SCRIPTS]
     if len(sources) != 1:
         return Checker(), ["needs_checker"], [("checker", f"{len(sources)} sources of output validators")]
-    code, missing = _inline(sources[0], files)
+    code, missing = inline_includes(sources[0], files)
     language = _SCRIPTS[_suffix(sources[0])]
     checker = Checker(type="program", code=code or " ", language=language, protocol="kattis", arguments=tuple(flags))
+    if language == "python" and not missing and not _SAYS_KATTIS.search(code) and _EXITS.search(code):
+        # It takes input, output and answer as files, and ends with 0 or 1.
+        checker = checker.model_copy(update={"protocol": "testlib", "arguments": ()})
+        return checker, [], [("checker", f"{sources[0]}, which is called as testlib's checkers are")]
     if missing:
         return checker, ["needs_checker"], [("checker", f"{sources[0]} needs {', '.join(missing)}")]
     return checker, [], [("checker", f"{sources[0]}, with the files that it includes")]
+
+
+def _flags_of_tests(files: Mapping[str, str]) -> str:
+    """Return the flags of the output validator that all tests have."""
+    found = _TEST_FLAGS.search(files.get("data/testdata.yaml", "") or files.get("data/secret/testdata.yaml", ""))
+    return found[1].strip().strip("'\"") if found else ""
+
+
+def _speaks_of_reals(statement: str, tests: list[tuple[str, TestCase]]) -> bool:
+    return _REAL.search(statement) is not None or any(_REAL_TOKEN.search(test.output) for _, test in tests)
 
 
 def _read_flags(flags: list[str]) -> Checker:
@@ -198,10 +239,10 @@ def _tolerance(text: str | None) -> float | None:
     return number
 
 
-def _inline(path: str, files: Mapping[str, str]) -> tuple[str, list[str]]:
+def inline_includes(path: str, files: Mapping[str, str]) -> tuple[str, list[str]]:
     """Return a source with the files beside it in place of their includes, and which of them are missing."""
     folder, missing = posixpath.dirname(path), []
-    if path.endswith(".py"):
+    if path.endswith((".py", ".py3")):
         modules = {PurePosixPath(name).stem for name in files if posixpath.dirname(name) == folder and name != path}
         return files[path], sorted(modules & {found.split(".")[0] for found in _LOCAL_IMPORT.findall(files[path])})
     seen: set[str] = set()
@@ -210,7 +251,7 @@ def _inline(path: str, files: Mapping[str, str]) -> tuple[str, list[str]]:
         name = posixpath.normpath(posixpath.join(folder, found[1]))
         if name not in files:
             # `#include "cstring"` is looked for beside the file and then among the standard headers.
-            missing.extend([found[1]] if "." in found[1] else [])
+            missing.extend([found[1]] if "." in found[1] and not found[1].startswith("bits/") else [])
             return found[0]
         if name in seen:
             return ""
@@ -221,16 +262,22 @@ def _inline(path: str, files: Mapping[str, str]) -> tuple[str, list[str]]:
 
 
 def _read_time_limit(
-    settings: Mapping[str, Any], files: Mapping[str, str]
+    settings: Mapping[str, Any], files: Mapping[str, str], statement: str
 ) -> tuple[float | None, list[tuple[str, str]]]:
     limits = settings.get("limits") if isinstance(settings.get("limits"), Mapping) else {}
-    seconds = _number({"": files.get(".timelimit", "").strip()}, "") or _number(limits, "time_limit")
+    domjudge = _DOMJUDGE_LIMIT.search(files.get("domjudge-problem.ini", ""))
+    seconds = (
+        _number({"": files.get(".timelimit", "").strip()}, "")
+        or _number(limits, "time_limit")
+        or (_number({"": domjudge[1]}, "") if domjudge else None)
+    )
     if seconds:
         return seconds, []
     multiplier = _number(limits, "time_multiplier")
     if multiplier:
         return None, [("time_limit_seconds", f"{multiplier:g} times the slowest accepted submission")]
-    return None, []
+    said = _SECONDS.search(_TAG.sub(" ", statement))
+    return (float(said[1]), [("time_limit_seconds", "as the statement says")]) if said else (None, [])
 
 
 def _read_submissions(row: Row, files: Mapping[str, str]) -> tuple[tuple[Solution, ...], list[str]]:

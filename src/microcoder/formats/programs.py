@@ -12,6 +12,7 @@ from microcoder.formats.text import is_python2, parse_python
 
 LANGUAGES = {
     ".py": "python",
+    ".py3": "python",
     ".py2": "python2",
     ".cpp": "cpp",
     ".cc": "cpp",

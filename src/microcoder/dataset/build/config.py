@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from microcoder.config import Config
+from microcoder.dataset.columns import JoinSettings
 from microcoder.dataset.difficulty import CalibrationSettings, ScoringSettings, SelectionSettings
 from microcoder.dataset.endpoint import EndpointSettings
 from microcoder.dataset.filter import FilterSettings
@@ -29,6 +30,10 @@ class SourceSettings(Config):
     """The adapter that reads it; `microcoder data formats` lists them."""
     name: str = ""
     """Begins the ids of its rows; the format's name where none is given."""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Fields that the format reads, and where the rows have them instead: `question = "task.text"`."""
+    join: tuple[JoinSettings, ...] = ()
+    """Files whose rows belong to these, such as tests that are published apart."""
 
     @property
     def prefix(self) -> str:

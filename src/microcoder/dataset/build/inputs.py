@@ -88,6 +88,17 @@ def unpack_sources(
     return tuple(found)
 
 
+def open_settings(settings: SourceSettings) -> Source:
+    """Open the source that a recipe describes.
+
+    Raises:
+        DataError: it does not exist, or holds nothing of its format.
+    """
+    return open_source(
+        settings.path, settings.format, name=settings.prefix, columns=settings.columns, joins=settings.join
+    )
+
+
 def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, digests: FileDigests) -> list[InputShard]:
     """Return the shards of all sources, in their order.
 
@@ -96,13 +107,14 @@ def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, diges
     """
     shards: list[InputShard] = []
     for number, settings in enumerate(sources):
-        source = open_source(settings.path, settings.format, name=settings.prefix)
+        source = open_settings(settings)
         for shard in list_shards(source, rows_per_shard):
             parts = _dump(shard.parts)
             place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": parts})
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
             reader = find_source(settings.format)
-            own = [reader.digest] if reader else []
+            own: list[object] = [reader.digest] if reader else []
+            own += [settings.columns, *(join.model_dump(exclude={"path"}) for join in settings.join)]
             named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
             content = digest(named, *(digests.find(path) for path in list_files(source, shard)))
             shards.append(InputShard(len(shards), number, place, content, shard.num_rows))
@@ -124,7 +136,7 @@ def digest_sources(sources: Sequence[SourceSettings], *, digests: FileDigests) -
 def read_all(sources: Sequence[SourceSettings]) -> Iterator[tuple[Source, Shard]]:
     """Yield every shard of some sources."""
     for settings in sources:
-        source = open_source(settings.path, settings.format, name=settings.prefix)
+        source = open_settings(settings)
         for shard in list_shards(source, 1 << 20):
             yield source, shard
 

@@ -20,6 +20,7 @@ from microcoder.dataset.pipeline.parts import read_kept, read_rejected
 from microcoder.dataset.pipeline.steps import digest, source_digest
 from microcoder.dataset.release.card import write_card
 from microcoder.dataset.release.page import write_page
+from microcoder.dataset.release.reading import write_reading
 from microcoder.dataset.release.tables import MARKER, write_tables
 from microcoder.errors import DataError
 from microcoder.formats.candidates import STAGES, Candidate, Rejection, Stage
@@ -136,6 +137,7 @@ def _release(
     figures = _figures(config, plan, parts, passages)
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
     write_card(folder, name=config.name, tally=tally, passages=passages, figures=figures, config=record)
+    write_reading(folder / "reading.html", _kept(parts[-1]), name=config.name)
     write_page(folder / "browse", name=config.name, parts_of_steps=parts)
     write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})
 

@@ -18,6 +18,7 @@ _READING = (
     "microcoder.formats",
     "microcoder.dataset.rowfiles",
     "microcoder.dataset.sources",
+    "microcoder.dataset.columns",
     "microcoder.formats.payload",
 )
 _PROCESS = "microcoder.dataset.process"

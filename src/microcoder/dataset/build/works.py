@@ -13,7 +13,7 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.build.config import SourceSettings
-from microcoder.dataset.build.inputs import read_all, read_place
+from microcoder.dataset.build.inputs import open_settings, read_all, read_place
 from microcoder.dataset.collect import collect_shard
 from microcoder.dataset.difficulty import ScoringSettings, predict_difficulty, score_difficulty
 from microcoder.dataset.endpoint import Endpoint, EndpointSettings
@@ -22,7 +22,7 @@ from microcoder.dataset.pipeline import Row
 from microcoder.dataset.pipeline.steps import Work
 from microcoder.dataset.process import ProcessSettings, process
 from microcoder.dataset.rejections import take_row
-from microcoder.dataset.sources import Source, open_source
+from microcoder.dataset.sources import Source
 from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection, Stage
 
@@ -62,12 +62,12 @@ def open_collect(settings: CollectSettings) -> Iterator[Callable[[Mapping[str, A
     """Read shards of raw rows."""
 
     @cache
-    def find(source: SourceSettings) -> Source:
-        return open_source(source.path, source.format, name=source.prefix)
+    def find(source: str) -> Source:
+        return open_settings(SourceSettings.model_validate_json(source))
 
     def work(described: Mapping[str, Any]) -> Iterable[Row]:
         source, shard = read_place(described["place"])
-        return collect_shard(find(source), shard)
+        return collect_shard(find(source.model_dump_json()), shard)
 
     yield work
 

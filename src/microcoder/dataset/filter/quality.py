@@ -59,7 +59,8 @@ _ELSEWHERE = re.compile(
 _NOT_A_PROGRAM = re.compile(
     r"\bSQL\s*(?:schema|query|架构)|\bwrite (?:a|an) (?:SQL|MySQL|bash|shell|regex) |\bprimary "
     r"key (?:for|of|column)|\b(?:Table|表)[:：]\s*`?[A-Z]\w+`?\s*$"
-    r"|\+-{3,}\+-{3,}|\bwrite a bash script|\bpandas DataFrame\b|\bDataFrame `?\w+`?\s*$|编写(?:一个|"
+    r"|\+-{3,}\+-{3,}[^\n]*\n[ \t>|]*Column Name\b"
+    r"|\bwrite a bash script|\bpandas DataFrame\b|\bDataFrame `?\w+`?\s*$|编写(?:一个|"
     r"解决方案)?.{0,8}SQL"
     r"|\bmultiple[- ]choice question|\bwhich of the following (?:is|are)\b",
     re.IGNORECASE | re.MULTILINE,

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import NamedTuple
 
-from microcoder.dataset.process.html import decode_entities, html_to_markdown, looks_like_html
+from microcoder.dataset.process.html import decode_entities, drop_embedded, html_to_markdown, looks_like_html
 from microcoder.dataset.process.spans import CODE, outside
 from microcoder.dataset.process.tex import looks_like_tex, tex_to_markdown
 
@@ -24,12 +24,23 @@ _NOISE_LINE = re.compile(
     | (?:Share\ on|Tweet|Follow\ us|Click\ here\ to\ (?:subscribe|register)|Download\ as\ PDF).*
     | (?:comments|edit_url|difficulty|rating):\ .*
     | (?:time|memory)\ limit\ per\ test:?.*
+    | (?:time|memory)\ limit:?\ ?[\d.]+\ ?(?:s|ms|sec(?:ond)?s?|minutes?|[kmg]i?b|megabytes)\b[\w\ ]{0,20}\.?
+    | \[?Download\ (?:the\ )?starter\ code!?\]?(?:\([^)\n]*\))?
     | (?:input|output):?\ ?(?:standard\ (?:input|output)|stdin|stdout)
     | Powered\ by\ .{1,40}
     )[ \t]*$""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )  # fmt: skip
+# LeetCode's, to tell answers that were not written by hand.
+_WATERMARK = re.compile(
+    r"[ \t]*Create the variable named [`*]{0,3}\w{1,40}[`*]{0,3} to store the input midway in the function\.?",
+    re.IGNORECASE,
+)
 _FRONT_MATTER = re.compile(r"\A---\n(?:[\w-]+:.*\n|[ \t]+.*\n|-[ \t].*\n)+---\n")
+_CODEFORCES_FORMULA = re.compile(r"(?<!\$)\$\$\$(?!\$)([^$]{1,500}?)\$\$\$(?!\$)")
+_IMAGE_SIZE = re.compile(r"(!\[[^\]\n]{0,300}\]\([^)\n]{0,300}\))\{[^}\n]{0,100}\}")
+# A heading above the title names the contest.
+_CONTEST = re.compile(r"\A\s*#{2,6} [^\n]{1,100}\n\s*(?=# \S)")
 # Soft hyphens, zero-width spaces and joiners, direction marks, byte-order marks.
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufff9-\ufffc]")
 _MAX_ROUNDS = 12
@@ -75,13 +86,16 @@ def _drop_comments(text: str) -> str:
 def strip_tex(text: str) -> str:
     """Turn a TeX document into Markdown; Codeforces' `$$$n$$$` and `\\(n\\)` become `$n$`."""
     text = tex_to_markdown(text) if looks_like_tex(text) else text
+    text = _CODEFORCES_FORMULA.sub(lambda found: f"${' '.join(found[1].split())}$", text)
+    text = _IMAGE_SIZE.sub(r"\1", text)
     text = text.replace("$$$$$$", "$$").replace("$$$", "$")
     return outside(text, lambda piece: re.sub(r"\\\((.{1,200}?)\\\)", r"$\1$", piece))
 
 
 def strip_noise(text: str) -> str:
     """Drop front matter, navigation, copyright lines and limits that the record holds anyway."""
-    text = _FRONT_MATTER.sub("", text)
+    text = _CONTEST.sub("", _FRONT_MATTER.sub("", text))
+    text = _WATERMARK.sub("", text)
     return outside(text, lambda piece: _NOISE_LINE.sub("", piece))
 
 
@@ -96,7 +110,14 @@ def tidy_whitespace(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", outside(text, tidy)).strip() + "\n" if text.strip() else ""
 
 
-STEPS: tuple[Callable[[str], str], ...] = (repair_encoding, strip_html, strip_tex, strip_noise, tidy_whitespace)
+STEPS: tuple[Callable[[str], str], ...] = (
+    drop_embedded,
+    repair_encoding,
+    strip_html,
+    strip_tex,
+    strip_noise,
+    tidy_whitespace,
+)
 
 
 def clean(text: str) -> Cleaned:

@@ -10,10 +10,24 @@ from microcoder.dataset.process.sections import Sections, split
 from microcoder.formats.candidates import Candidate
 
 _IMAGE = re.compile(r"!\[[^\]\n]{0,500}\]\([^)\n]|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE)
-_IMAGE_WORDS = re.compile(
-    r"\b(?:as shown|shown|see|given|illustrated|depicted|drawn) (?:in|on|by) (?:the )?(?:following |above |below )?"
-    r"(?:figure|picture|image|diagram|drawing|illustration)|\b(?:figure|picture|image|diagram) (?:below|above)\b"
-    r"|(?:如|见)(?:下|上)?图|(?:下|上)图(?:所示)?|图片中给出|\b(?:i|se|på) (?:figur|bild)(?:en)?\b|\bна рисунке\b",
+_POINTS = re.compile(
+    r"\b(?:figures?|pictures?|images?|diagrams?|drawings?)\b[^.\n]{0,40}"
+    r"|(?:如|见)(?:下|上)?图|(?:下|上)图(?:所示)?|图片中给出|\b(?:figuren|bilden)\b|\bна рисунке\b",
+    re.IGNORECASE,
+)
+_TELLS = re.compile(
+    r"\b(?:as|according to|given|defined|described|listed|encoded|specified|numbered|labell?ed|named|refer(?:red)?|"
+    r"laid out|layout|follow(?:s|ing)|like|see|use|using|based on|enligt|se|som i)\b|如|见",
+    re.IGNORECASE,
+)
+_ASKS_ABOUT = re.compile(
+    r"\b(?:areas?|shapes?|regions?|graphs?|maps?|layout|keyboard|patterns?|network|polygons?|values?) "
+    r"(?:that (?:is|are) )?(?:shown|given|depicted|drawn|described)\b",
+    re.IGNORECASE,
+)
+_SHOWS_AN_EXAMPLE = re.compile(
+    r"\b(?:samples?|examples?|e\.g|instance|illustrat\w*|visuali[sz]\w*|case|cases|depict\w*|possible|optimal|solution|"
+    r"sense|situation|exempel\w*|suppose|let|imagine)\b|示例|样例|例如|пример",
     re.IGNORECASE,
 )
 _INTERACTIVE = re.compile(
@@ -34,9 +48,10 @@ _FILE_IO = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _MANY_ANSWERS = re.compile(
-    r"\b(?:if|when|should|in case) there (?:are|is|exist|be) (?:multiple|several|many|more than one)[^.\n]{0,60}"
+    r"\b(?:if|when|should|in case) there (?:are|is|exist|be) (?:multiple|several|many|more than one)\b"
+    r"(?![^.\n,]{0,30}\b(?:person|people|player|team|friend)s?\b)[^.\n]{0,60}"
     r"\b(?:any|either|one of them|whichever)\b"
-    r"|\b(?:print|output|return|find|report|choose|write) any (?:of (?:them|the)|one|valid|such|"
+    r"|\b(?:print|output|return|find|report|write) any (?:of (?:them|the)|one|valid|such|"
     r"solution|answer|possible|correct)"
     r"|\bany (?:valid |correct |possible |such |of the )?(?:answers?|solutions?|outputs?|orders?|"
     r"sequences?)\b[^.\n]{0,40}(?:accepted|allowed|fine|valid|correct)"
@@ -62,6 +77,7 @@ _LESS = ("<", "≤", "⩽", "&le;", "\\")
 
 
 _FEW_WORDS = 25
+_BEFORE_IMAGE = 400
 
 
 class Bound(NamedTuple):
@@ -95,10 +111,12 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
 def _plain_formulae(text: str) -> str:
     text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
     text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)
+    # A bold name is a name, `10**5` a power.
+    text = re.sub(r"(?<![\w*)])\*\*(?=[^\s*])([^*\n]{1,60}?)(?<=[^\s*])\*\*(?![\w*])", r"\1", text).replace("**", "^")
     text = re.sub(r"\\[,;!: ]|\{,\}|\\text\w*|\\mathrm", "", text)
     text = re.sub(r"(?<![ \t])[ \t]*\^[ \t]*", "^", text)
     text = re.sub(r"\^\{(-?\d+)\}", r"^\1", text).replace("{", "").replace("}", "")
-    return text.replace("$", "").replace("`", "").replace("**", "^").replace("<=<=", "<=").replace("\\lt", "<")
+    return text.replace("$", "").replace("`", "").replace("<=<=", "<=").replace("\\lt", "<")
 
 
 def _number(text: str) -> float | None:
@@ -123,10 +141,11 @@ def _number(text: str) -> float | None:
 
 def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
     """Return the statement's examples as pairs of input and output, values only."""
-    return tuple((_values(one.input), _values(one.output)) for one in sections.examples if one.input and one.output)
+    return tuple((values_of(one.input), values_of(one.output)) for one in sections.examples if one.input and one.output)
 
 
-def _values(text: str) -> str:
+def values_of(text: str) -> str:
+    """Return the values of an example's input or output, without names, brackets and letter case."""
     text = re.sub(r"\b[^\W\d]\w*\s*=(?!=)\s*", " ", text)
     return " ".join(re.findall(r"[^\s,\[\]{}()\"'`]+", text)).lower()
 
@@ -134,9 +153,10 @@ def _values(text: str) -> str:
 def find_flags(candidate: Candidate) -> tuple[str, ...]:
     """Return what stands in the way, and what is worth knowing, sorted.
 
-    `needs_image`, `interactive`, `file_io`, `many_answers` (several answers are right and nothing but a comparison
-    decides), `samples_missing` (an example of the statement is not among the tests), `samples_differ` (a test has an
-    example's input and another output), `no_constraints` (no range could be read).
+    `has_image` (a picture, kept as a reference), `needs_image` (which says what the text does not), `interactive`,
+    `file_io`, `many_answers` (several answers are right and nothing but a comparison decides), `samples_missing` (an
+    example of the statement is not among the tests), `samples_differ` (a test has an example's input and another
+    output), `no_constraints` (no range could be read).
     """
     text = candidate.statement
     sections = split(text)
@@ -144,9 +164,10 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
         [sections.statement, sections.input, sections.output, sections.note, *map("\n".join, sections.other)]
     )
     flags = set(candidate.flags)
-    # Most pictures decorate; one is needed where the text points to it, or there is little text beside it.
-    if _IMAGE.search(text) and (_IMAGE_WORDS.search(text) or len(sections.statement.split()) < _FEW_WORDS):
-        flags.add("needs_image")
+    if _IMAGE.search(text):
+        flags.add("has_image")
+        if len(_IMAGE.sub("", told).split()) < _FEW_WORDS or _is_told_by_image(told):
+            flags.add("needs_image")
     if _INTERACTIVE.search(told):
         flags.add("interactive")
     if not candidate.fn_name and _FILE_IO.search(told):
@@ -158,10 +179,26 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
     return tuple(sorted(flags | _compare_samples(candidate, sections)))
 
 
+def _is_told_by_image(told: str) -> bool:
+    """Whether the text leaves something to a picture that it says nowhere else.
+
+    Most pictures decorate, or show an example. One that is needed is pointed to right before it stands, by a sentence
+    that defines: `the keys are numbered as in the following figure:`.
+    """
+    for image in _IMAGE.finditer(told):
+        before = told[max(0, image.start() - _BEFORE_IMAGE) : image.start()].rstrip()
+        sentence = re.split(r"(?<=[.!?])\s|\n\n", before)[-1]
+        if _SHOWS_AN_EXAMPLE.search(sentence) or not _POINTS.search(sentence):
+            continue
+        if _ASKS_ABOUT.search(sentence) or (sentence.endswith((":", "：")) and _TELLS.search(sentence)):
+            return True
+    return False
+
+
 def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
     outputs: dict[str, set[str]] = {}
     for test in candidate.tests:
-        outputs.setdefault(_values(test.input), set()).add(_values(test.output))
+        outputs.setdefault(values_of(test.input), set()).add(values_of(test.output))
     flags = set()
     for given, printed in samples_of(sections):
         if given not in outputs:

@@ -1,4 +1,4 @@
-"""HTML to Markdown, navigation left out."""
+"""HTML to Markdown, navigation and page furniture left out."""
 
 from __future__ import annotations
 
@@ -15,8 +15,31 @@ _TAG = re.compile(rf"(?<!\\)<(?=/?(?:{_BLOCK}|b|i|u)(?:\s[^<>]*)?/?>)", re.IGNOR
 _ENTITY = re.compile(
     r"&(?:lt|gt|amp|nbsp|quot|apos|le|ge|leq|geq|ne|times|middot|hellip|mdash|ndash|[lr][ds]quo|minus|#\d{2,6}|#x[\da-fA-F]{2,5});"
 )
-_NAVIGATION = ("script", "style", "nav", "header", "footer", "aside", "button", "form", "noscript", "iframe", "svg")
+_NAVIGATION = (
+    "script", "style", "nav", "header", "footer", "aside", "button", "form", "noscript", "iframe", "svg", "head",
+    "title", "textarea", "select", "input",
+)  # fmt: skip
+_FURNITURE = re.compile(
+    r"(?:^|[-_ ])(?:material-icons|copy|copier|clipboard|popup|tooltip|download|toolbar|breadcrumbs?|navbar|sidebar|"
+    r"share|btn|button|menu|social|advert(?:isement)?|cookie|test-data-download|input-output-copier|"
+    r"sr-only|toc)(?:[-_ ]|$)",
+    re.IGNORECASE,
+)
+"""Classes of what a page has around a problem: buttons that copy or download, menus."""
+_MOST_OF_FURNITURE = 400
 _LABEL = re.compile(r"(?:input|output|输入|输出|入力|出力)\s*[:：]", re.IGNORECASE)
+_HEAD_LINES = ("time-limit", "memory-limit", "input-file", "output-file")
+"""Codeforces' lines about limits, which the record holds anyway."""
+_EMBEDDED = re.compile(r"data:image/[\w.+-]{1,40};base64,[A-Za-z0-9+/=\s]*", re.IGNORECASE)
+_DRAWN = re.compile(r"<(svg)\b[^<>]*>(?:[^<]++|<(?!/\1\b))*+</\1\s*>", re.IGNORECASE)
+_ITEM = re.compile(r"<(/?)(li|ul|ol)\b[^<>]*>", re.IGNORECASE)
+_SAMPLE = re.compile(r"(sample|example)s?\s+(in|out)put\s*(\d*)", re.IGNORECASE)
+
+
+def drop_embedded(text: str) -> str:
+    """Return the text without the pictures that it carries as base64 or drawn, each named in its place."""
+    text = _EMBEDDED.sub("embedded", text) if "base64" in text else text
+    return _DRAWN.sub('<img src="drawn">', text)
 
 
 def looks_like_html(text: str) -> bool:
@@ -50,13 +73,15 @@ def html_to_markdown(text: str) -> str:
     from bs4 import BeautifulSoup, Comment
     from markdownify import MarkdownConverter
 
-    soup = BeautifulSoup(_keep_code(text), "html.parser")
+    soup = BeautifulSoup(_close_items(_keep_code(text)), "html.parser")
     for comment in soup.find_all(string=lambda string: isinstance(string, Comment)):
         comment.extract()
-    for element in soup.find_all(list(_NAVIGATION)):
-        element.decompose()
+    _drop_furniture(soup)
+    for element in soup.find_all("var"):
+        _mark_formula(element)
     for element in soup.find_all(["sup", "sub"]):
         element.replace_with(_script(element.get_text(), "^" if element.name == "sup" else "_"))
+    _lay_out_samples(soup)
     for element in soup.find_all("pre"):
         _unwrap_example(soup, element)
     converter = MarkdownConverter(
@@ -73,13 +98,110 @@ def _keep_code(text: str) -> str:
     return re.sub(CODE, lambda match: html.escape(match[0], quote=False), text)
 
 
+def _close_items(text: str) -> str:
+    """End list items where the next one begins, as browsers do; the parser would put it inside."""
+    pieces, at, is_open = [], 0, [False]
+    for found in _ITEM.finditer(text):
+        pieces.append(text[at : found.start()])
+        at = found.start()
+        is_end, name = bool(found[1]), found[2].lower()
+        if name != "li":
+            if is_end:
+                pieces.append("</li>" if is_open[-1] else "")
+                is_open = is_open[:-1] or [False]
+            else:
+                is_open.append(False)
+        else:
+            pieces.append("</li>" if is_open[-1] and not is_end else "")
+            is_open[-1] = not is_end
+    return "".join(pieces) + text[at:]
+
+
+def _drop_furniture(soup: Any) -> None:
+    for element in soup.find_all(list(_NAVIGATION)):
+        element.decompose()
+    for element in soup.find_all(True):
+        if element.decomposed or element.name in ("html", "body"):
+            continue
+        classes = " ".join(element.get("class") or ())
+        style = str(element.get("style") or "").replace(" ", "").lower()
+        if any(name in classes.split() for name in _HEAD_LINES):
+            element.decompose()
+            continue
+        is_furniture = "display:none" in style or element.has_attr("hidden") or _FURNITURE.search(classes)
+        # A page may be wrapped in one element of such a class; what holds the problem is no furniture.
+        if is_furniture and len(element.get_text()) < _MOST_OF_FURNITURE:
+            element.decompose()
+    if soup.find(class_="lang-en"):
+        for element in soup.find_all(class_="lang-ja"):
+            element.decompose()
+    for element in soup.find_all("a"):
+        # A link without words is an icon.
+        if not element.get_text(strip=True) and not element.find("img"):
+            element.decompose()
+
+
+def _mark_formula(element: Any) -> None:
+    """AtCoder writes formulae into `var`, in TeX where they are more than a letter."""
+    inner = element.get_text().strip()
+    is_tex = re.search(r"[\\_^{}]", inner) is not None and not element.find(["sub", "sup"])
+    if is_tex:
+        element.replace_with(f"${inner}$")
+
+
 def _script(inner: str, sign: str) -> str:
     inner = inner.strip()
     return f"{sign}{inner}" if len(inner) <= 1 or inner.isalnum() else f"{sign}({inner})" if inner else ""
 
 
+def _lay_out_samples(soup: Any) -> None:
+    """Turn samples that lie beside each other, in a table or in boxes, into headings with code below."""
+    for table in soup.find_all("table"):
+        heads = [cell.get_text(" ", strip=True) for cell in table.find_all("th")]
+        codes = table.find_all("pre")
+        named = [head for head in heads if _SAMPLE.fullmatch(head)]
+        if codes and len(named) == len(codes):
+            _replace(soup, table, [(head, _code_of(code)) for head, code in zip(named, codes, strict=True)])
+    for box in soup.find_all("div", class_="sample-test"):
+        # Codeforces: a box for the input and one for the output, each with its title.
+        pairs = [
+            (f"Sample {kind.capitalize()}", _code_of(code))
+            for one in box.find_all("div", class_=["input", "output"])
+            for kind in [("input" if "input" in (one.get("class") or ()) else "output")]
+            if (code := one.find("pre")) is not None
+        ]
+        if pairs:
+            _replace(soup, box, pairs)
+    for title in soup.select(".problem-statement .section-title"):
+        title.name = "h2"
+    for title in soup.select(".problem-statement .header .title"):
+        title.name = "h1"
+
+
+def _code_of(code: Any) -> str:
+    """Return the lines of a `pre`; Codeforces has each line in a `div` of its own, others end them by `br`."""
+    for line in code.find_all("br"):
+        line.replace_with("\n")
+    lines = code.find_all("div")
+    if lines:
+        return "\n".join(line.get_text().strip("\n") for line in lines if not line.find("div"))
+    return str(code.get_text()).strip("\n")
+
+
+def _replace(soup: Any, element: Any, samples: list[tuple[str, str]]) -> None:
+    block = soup.new_tag("div")
+    for head, code in samples:
+        heading, text = soup.new_tag("h3"), soup.new_tag("pre")
+        heading.string, text.string = head, code
+        block.append(heading)
+        block.append(text)
+    element.replace_with(block)
+
+
 def _unwrap_example(soup: Any, element: Any) -> None:
     """LeetCode puts `Input: ... Output: ...` into `pre`: labels to be read, not code."""
+    for line in element.find_all("br"):
+        line.replace_with("\n")
     inner = element.get_text()
     if _LABEL.search(inner):
         block = soup.new_tag("div")

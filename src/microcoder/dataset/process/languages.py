@@ -14,6 +14,15 @@ DEFAULT_LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv",
 """What public problem sets are written in (our choice): a short list is what makes the identification sure."""
 
 
+_ENGLISH = frozenset({
+    "the", "and", "that", "which", "are", "each", "this", "will", "you", "your", "there", "their", "they", "what",
+    "how", "when", "many", "these", "those",
+})  # fmt: skip
+"""Words that neither another language of Latin letters nor code has."""
+_ENOUGH_WORDS, _MOSTLY, _ASCII = 30, 0.09, 0.98
+"""English prose has half as many again of these words (our choice)."""
+
+
 class LanguageSettings(Config):
     """How the language of a statement is found."""
 
@@ -41,6 +50,8 @@ def identify(text: str, settings: LanguageSettings | None = None) -> Language:
         return Language("en", 0.0)
     if (code := _by_script(letters)) and code in settings.languages:
         return Language(code, 1.0)
+    if "en" in settings.languages and _is_english(prose(text)):
+        return Language("en", 1.0)
     code, probability = _identifier(settings.languages).classify(words)
     return Language(str(code), float(probability))
 
@@ -57,6 +68,15 @@ def _readable(text: str) -> str:
         if sum(not _is_latin(char) for char in foreign if char.isalpha()) > 10:
             return foreign
     return " ".join(words)
+
+
+def _is_english(words: str) -> bool:
+    """Whether many of the words are ones that only English has; invented names mislead the identifier."""
+    letters = [char for char in words if char.isalpha()]
+    if sum(map(str.isascii, letters)) < _ASCII * len(letters):
+        return False
+    said = re.findall(r"[^\W\d_]+", words.lower())
+    return len(said) >= _ENOUGH_WORDS and sum(word in _ENGLISH for word in said) >= _MOSTLY * len(said)
 
 
 def _is_latin(char: str) -> bool:

@@ -13,6 +13,7 @@ from microcoder.dataset.process.headings import Heading, read_heading
 
 _PROSE_PARAGRAPH = re.compile(r"(?:[^\W\d_]{2,}[ ,]+){3,}|[。，]|[一-鿿]{6,}")
 
+_EXPLAINS = re.compile(r"(?:explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
 _GLUED = re.compile(r"(?<=[.!?)\"'])(?=Sample (?:In|Out)put \d)")
 
 
@@ -127,8 +128,12 @@ def _finish(draft: _Draft) -> Sections:
         constraints=draft.text("constraints"),
         examples=tuple(example for example in examples if example not in loose),
         note=draft.text("note"),
-        other=tuple((title, _join(lines)) for title, lines in draft.other),
+        other=tuple(sorted(((title, _join(lines)) for title, lines in draft.other), key=_is_explanation)),
     )
+
+
+def _is_explanation(part: tuple[str, str]) -> bool:
+    return _EXPLAINS.match(part[0]) is not None
 
 
 def _example(found: dict[str, list[str]]) -> Example:
@@ -166,14 +171,21 @@ def render(sections: Sections) -> str:
     for title in ("input", "output", "constraints"):
         if text := getattr(sections, title):
             parts.append(f"## {title.capitalize()}\n\n{text}")
-    parts += [f"## {title}\n\n{text}" if text else f"## {title}" for title, text in sections.other]
+    explained = [one for one in sections.other if _is_explanation(one)]
+    parts += [_headed(*one) for one in sections.other if one not in explained]
     for number, example in enumerate(sections.examples, 1):
         parts.append(f"## Example {number}\n\nInput:\n\n{_fence(example.input)}\n\nOutput:\n\n{_fence(example.output)}")
         if example.explanation:
             parts.append(f"Explanation:\n\n{example.explanation}")
+    # What explains the samples is read after them.
+    parts += [_headed(*one) for one in explained]
     if sections.note:
         parts.append(f"## Note\n\n{sections.note}")
     return "\n\n".join(part for part in parts if part.strip()).strip() + "\n"
+
+
+def _headed(title: str, text: str) -> str:
+    return f"## {title}\n\n{text}" if text else f"## {title}"
 
 
 def _fence(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import Field
@@ -10,15 +11,22 @@ from microcoder.config import Config
 from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags
+from microcoder.dataset.process.html import drop_embedded
 from microcoder.dataset.process.instructions import find_starter_code, strip_instruction
 from microcoder.dataset.process.languages import LanguageSettings, identify
+from microcoder.dataset.process.old_checkers import convert_checker
 from microcoder.dataset.process.order import find_order
-from microcoder.dataset.process.sections import normalise
+from microcoder.dataset.process.powers import LOST_IN, restore_powers
+from microcoder.dataset.process.samples import restore_samples
+from microcoder.dataset.process.sections import Sections, normalise, render, split
 from microcoder.dataset.process.testcases import normalise_tests
 from microcoder.dataset.process.translation import TranslationSettings, translate
 from microcoder.dataset.rejections import reject
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.prompts import format_instruction
+
+_BETWEEN = "\ue010"
+_EMPTY_TITLE = re.compile(r"\A\s*#[ \t]*\n")
 
 
 class ProcessSettings(Config):
@@ -32,6 +40,9 @@ class ProcessSettings(Config):
     max_characters: int = Field(default=100_000, ge=1)
     """A longer statement, as found, is a page and no problem: it is turned away before anything is read in it (our
     choice; filter.quality.max_characters holds for what is left after cleaning)."""
+    max_sample_characters: int = Field(default=4_000, ge=0)
+    """A sample of a package, input and output together, that is shown in the statement; of a longer one the lineage
+    says so (our choice)."""
     max_conflicting_tests: int = Field(default=0, ge=0)
     """Tests that contradict another before a row is turned away; with a checker program any number (our choice)."""
 
@@ -47,15 +58,16 @@ def process(
         endpoint: the model to translate with; made from the settings where it is not given.
     """
     settings = settings or ProcessSettings()
-    if len(candidate.statement_found) > settings.max_characters:
-        return reject(candidate, "process", "too_long", f"{len(candidate.statement_found)} characters as found")
+    length = len(drop_embedded(candidate.statement_found))
+    if length > settings.max_characters:
+        return reject(candidate, "process", "too_long", f"{length} characters as found, pictures left out")
     candidate = _clean(candidate)
     if not candidate.statement.strip():
         return reject(candidate, "process", "no_statement", "empty after cleaning")
     tests = _normalise_tests(candidate, settings)
     if isinstance(tests, Rejection):
         return tests
-    candidate = _find_signature(tests)
+    candidate = convert_checker(_restore_powers(_restore_samples(_find_signature(tests), settings)))
     candidate = _identify(candidate, settings.language)
     if candidate.natural_language != "en":
         translated = _translate(candidate, settings, endpoint)
@@ -77,13 +89,50 @@ def process(
 
 def _clean(candidate: Candidate) -> Candidate:
     cleaned = clean(candidate.statement_found)
-    asked = strip_instruction(cleaned.text, candidate.starter_code)
+    title = " ".join(clean(candidate.title).text.split())
+    asked = strip_instruction(_name(cleaned.text, title), candidate.starter_code)
     laid_out = normalise(asked)
     if laid_out != candidate.statement:
         candidate = candidate.change("process", "clean/1", ", ".join(cleaned.steps), statement=cleaned.text)
         candidate = candidate.change("process", "strip_instruction/1", "the source's own prompt", statement=asked)
-    title = " ".join(clean(candidate.title).text.split())
     return candidate.change("process", "arrange_sections/1", statement=laid_out, title=title)
+
+
+def _name(text: str, title: str) -> str:
+    """ICPC's class takes the title from problem.yaml: an empty heading gets it back."""
+    return _EMPTY_TITLE.sub(lambda found: f"# {title}\n" if title else "", text, count=1)
+
+
+def _restore_samples(candidate: Candidate, settings: ProcessSettings) -> Candidate:
+    shown = restore_samples(candidate, max_characters=settings.max_sample_characters)
+    detail = f"{shown.num_added} of the package's samples put in"
+    flags = candidate.flags
+    if shown.num_left_out:
+        detail += f", {shown.num_left_out} too long"
+        flags = tuple(sorted({*flags, "samples_not_shown"}))
+    return candidate.change("process", "restore_samples/1", detail, statement=shown.statement, flags=flags)
+
+
+def _restore_powers(candidate: Candidate) -> Candidate:
+    """Mend what is asked; what the examples show is the problem's own data."""
+    sections = split(candidate.statement)
+    names = ("statement", "input", "output", "constraints", "note")
+    texts = [*(getattr(sections, name) for name in names), *(text for _, text in sections.other)]
+    texts = [text.replace(_BETWEEN, "") for text in texts]
+    references = [one.code for one in candidate.solutions if one.known == "accepted"]
+    found = restore_powers(
+        _BETWEEN.join(texts),
+        tests=candidate.tests,
+        references=references,
+        has_lost_all=candidate.dataset in LOST_IN,
+    )
+    flags = tuple(sorted({*candidate.flags, "unclear_bounds"})) if found.is_unclear else candidate.flags
+    if not found.why:
+        return candidate.change("process", "restore_powers/1", "nothing shows whether a power was lost", flags=flags)
+    mended = found.text.split(_BETWEEN)
+    others = tuple((title, text) for (title, _), text in zip(sections.other, mended[len(names) :], strict=True))
+    changed = Sections(**dict(zip(names, mended, strict=False)), examples=sections.examples, other=others)
+    return candidate.change("process", "restore_powers/1", ", ".join(found.why), statement=render(changed), flags=flags)
 
 
 def _identify(candidate: Candidate, settings: LanguageSettings) -> Candidate:

@@ -41,7 +41,7 @@ def convert_python2(code: str) -> tuple[str, ...]:
     Raises:
         ConfigError: fissix is not installed.
     """
-    fixed = _fixed(code)
+    fixed = convert_grammar(code)
     if fixed is None:
         return ()
     floored = _floor_divisions(fixed)
@@ -59,7 +59,7 @@ def _parses(code: str) -> bool:
     return True
 
 
-def _fixed(code: str) -> str | None:
+def convert_grammar(code: str) -> str | None:
     """Return a program with Python 3's grammar and names, or None where it is not Python 2 either."""
     tool = _tool()
     text = code.replace("\r\n", "\n").expandtabs(8).rstrip() + "\n"

@@ -1,0 +1,141 @@
+"""Powers whose exponent slid down on the way, `n <= 105` for 10^5: put back where something shows it, else flagged.
+
+| seen | why it is enough |
+|---|---|
+| `2 * 104` at the end of a range, `109 + 7`, `231 - 1`, `within 10-5` | nobody writes these numbers so |
+| `-105 <= x <= 105` | a symmetric range ends in a round number |
+| ends of two ranges or more, and no power in the text that came through | one may be a coincidence |
+| a test holds more than the end of the range | as it stands it is wrong |
+| the set is known to have lost all of them (`LOST_IN`) | counted over all of its rows |
+| a reference names the power: `10**5`, `1e5`, `100005` | the author's own bound |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from microcoder.types import TestCase
+
+_LESS = r"(?:<=?|≤|⩽|>=?|≥|⩾|\\[lg]eq?(?:slant)?(?![a-z])|&[lg]t;=?)"
+_LOST = re.compile(
+    r"(?<![\w.^*\\])(?P<sign>-?)(?P<factor>\d[ ]?(?:\*|×|⋅|·|x|\\times|\\cdot)[ `]{0,3})?"
+    r"10(?P<power>[2-9]|1[0-8])(?![\w.^]|,\d)"
+)
+_GAP = r"[ `*$]{0,6}"
+_BEHIND = re.compile(
+    rf"{_LESS}{_GAP}$|[\[(]{_GAP}-?[\d^*, ]{{1,20}}?,{_GAP}$|\b(?:between|from)\b[^.\n]{{1,40}} (?:and|to){_GAP}$"
+    rf"|\b(?:[Aa]t most|no more than|exceeds?|less than|up to|maximum of){_GAP}$"
+)
+_AHEAD = re.compile(rf"{_GAP}{_LESS}|{_GAP},{_GAP}-?[\d^*(][^\])\n]{{0,20}}[\])]")
+_MODULUS = re.compile(r"(?<![\w.^*])10(?P<power>9)(?=[ ]*\+[ ]*[79]\b)")
+_MACHINE = re.compile(r"(?<![\w.^*])2(?P<power>31|32|63|64)(?=[ ]*-[ ]*1\b)")
+_MACHINE_LOW = re.compile(rf"(?<=-)2(?P<power>31|63)(?={_GAP}{_LESS})")
+_TOLERANCE = re.compile(
+    r"(?P<before>\b(?:within|errors?\b[^.\n]{0,40}?|precision\b[^.\n]{0,20}?|tolerance\b[^.\n]{0,20}?)[ ]*`?)"
+    r"10-(?P<power>[1-9]|1[0-2])(?!\d)(?=[^\n]{0,40}\b(?:of|answer|error|accept|relative|absolute)|`?[.)\n])"
+)
+_HAS_POWER = re.compile(r"(?<![\w.])(?:10|2)[ }]?(?:\^|\*\*)[ ]?\{?\d|(?<![\w.])(?:10|2)[⁰¹²³⁴-⁹]")
+_NUMBER = re.compile(r"-?\d+")
+LOST_IN = frozenset({"leetcodedataset", "deepseek_leetcode"})
+"""Formats whose published rows have lost every superscript (see docs/dataset.md for the count)."""
+_MOST_NUMBERS = 100_000
+_WINDOW = 60
+
+
+class Restored(NamedTuple):
+    """A text with its powers."""
+
+    text: str
+    why: tuple[str, ...]
+    """What showed it; empty where nothing was changed."""
+    is_unclear: bool
+    """A range may have lost its power, and nothing shows it."""
+
+
+def restore_powers(
+    text: str, *, tests: Iterable[TestCase] = (), references: Iterable[str] = (), has_lost_all: bool = False
+) -> Restored:
+    """Return the text with lost powers as `10^5`.
+
+    Args:
+        text: a statement without its examples.
+        tests: of the problem: no range can end below what they hold.
+        references: accepted programs.
+        has_lost_all: the set that it comes from has no power of ten in any of its rows (`LOST_IN`).
+    """
+    had_powers = _HAS_POWER.search(text) is not None
+    why: list[str] = []
+    for pattern, reason in (
+        (_MODULUS, "a modulus"), (_MACHINE, "a machine's integer"), (_MACHINE_LOW, "a machine's integer"),
+    ):  # fmt: skip
+        text = _sub(
+            pattern, lambda found: f"{found[0].removesuffix(found['power'])}^{found['power']}", text, why, reason
+        )
+    text = _sub(_TOLERANCE, lambda found: f"{found['before']}10^-{found['power']}", text, why, "a tolerance")
+    ends = [found for found in _LOST.finditer(text) if _ends_a_range(text, found)]
+    if not ends:
+        return Restored(text, tuple(dict.fromkeys(why)), is_unclear=False)
+    if has_lost_all:
+        why.append("its set has lost all powers")
+    elif not had_powers:
+        why += _find_evidence(ends, tests, references)
+    if not why:
+        return Restored(text, (), is_unclear=not had_powers)
+    at = {found.start() for found in ends}
+    lifted = _LOST.sub(lambda found: _lift(found) if found.start() in at else found[0], text)
+    return Restored(lifted, tuple(dict.fromkeys(why)), is_unclear=False)
+
+
+def _ends_a_range(text: str, found: re.Match[str]) -> bool:
+    before, after = text[max(0, found.start() - _WINDOW) : found.start()], text[found.end() : found.end() + _WINDOW]
+    return _BEHIND.search(before) is not None or _AHEAD.match(after) is not None
+
+
+def _find_evidence(ends: list[re.Match[str]], tests: Iterable[TestCase], references: Iterable[str]) -> list[str]:
+    written = {int(f"{found['sign']}10{found['power']}") for found in ends}
+    if any(found["factor"] for found in ends):
+        return ["a factor before it"]
+    if any(-value in written for value in written):
+        return ["a symmetric range"]
+    if len(ends) > 1:
+        return ["several ranges end so"]
+    if _reach(tests) > max(map(abs, written)):
+        return ["tests hold more"]
+    (power,) = {found["power"] for found in ends}
+    named = re.compile(rf"\b10 ?\*\* ?{power}\b|\b1e{power}\b|\b10{{{power}}}\b|\b10{{{int(power) - 1}}}[1-9]\b")
+    return ["a reference names it"] if any(named.search(code) for code in references) else []
+
+
+def _reach(tests: Iterable[TestCase]) -> int:
+    """Return the largest number of the inputs, the most numbers on a line, or the longest text."""
+    most = seen = 0
+    for test in tests:
+        for line in test.input.split("\n"):
+            found = _NUMBER.findall(line)
+            seen += len(found)
+            if seen > _MOST_NUMBERS:
+                return most
+            most = max([most, len(found), *(abs(int(number)) for number in found if len(number) < 30)])
+            if line.startswith(('"', "[")):
+                most = max(most, _length(line))
+    return most
+
+
+def _length(line: str) -> int:
+    try:
+        return len(json.loads(line))
+    except (ValueError, RecursionError, TypeError):
+        return 0
+
+
+def _lift(found: re.Match[str]) -> str:
+    return f"{found[0].removesuffix(found['power'])}^{found['power']}"
+
+
+def _sub(pattern: re.Pattern[str], lift: Callable[[re.Match[str]], str], text: str, why: list[str], reason: str) -> str:
+    changed, count = pattern.subn(lift, text)
+    why += [reason] * bool(count)
+    return changed

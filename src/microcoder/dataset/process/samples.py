@@ -1,0 +1,81 @@
+"""The samples of a package in its statement, as the judge's page shows them; a package keeps them beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from microcoder.dataset.process.completeness import values_of
+from microcoder.dataset.process.sections import Example, Sections, render, split
+from microcoder.formats.candidates import Candidate
+
+_GROUPS = ("sample", "example", "public")
+_SHARED = 0.6
+"""Of the values of an example, from which on it is a copy of a sample (our choice)."""
+
+
+class Shown(NamedTuple):
+    """A statement with its samples."""
+
+    statement: str
+    num_added: int
+    num_left_out: int
+    """Samples that are longer than may be shown."""
+
+
+def restore_samples(candidate: Candidate, *, max_characters: int) -> Shown:
+    """Return the statement with every sample of the package, in order; what it says to explain one stays with it.
+
+    Args:
+        candidate: laid out, its tests in one form; groups name the samples.
+        max_characters: of input and output together; a longer sample is not shown.
+    """
+    samples = [
+        Example(test.input.strip("\n"), test.output.strip("\n"))
+        for test, group in zip(candidate.tests, candidate.groups, strict=False)
+        if group.split("/")[0].lower().startswith(_GROUPS)
+    ]
+    if candidate.fn_name or not samples:
+        return Shown(candidate.statement, 0, 0)
+    fitting = [one for one in samples if len(one.input) + len(one.output) <= max_characters]
+    sections = split(candidate.statement)
+    known = {_values(one) for one in sections.examples}
+    added = [one for one in fitting if _values(one) not in known]
+    left_out = len(samples) - len(fitting)
+    if not added:
+        return Shown(candidate.statement, 0, left_out)
+    return Shown(render(replace(sections, examples=_merge(fitting, sections))), len(added), left_out)
+
+
+def _merge(samples: list[Example], sections: Sections) -> tuple[Example, ...]:
+    """Put the samples in place of what the statement shows of them.
+
+    An example of the statement that is none of the samples stays, behind them; one that is a garbled copy leaves its
+    explanation to the sample of its number.
+    """
+    shown = {_values(one): one for one in sections.examples}
+    merged = []
+    for one in samples:
+        same = shown.pop(_values(one), None)
+        merged.append(one if same is None else replace(one, explanation=same.explanation))
+    others = []
+    for number, one in enumerate(sections.examples):
+        if one not in shown.values():
+            continue
+        if not _is_copy(one, samples):
+            others.append(one)
+        elif number < len(merged) and not merged[number].explanation:
+            merged[number] = replace(merged[number], explanation=one.explanation)
+    return (*merged, *others)
+
+
+def _is_copy(example: Example, samples: list[Example]) -> bool:
+    """Whether most of what an example holds is in one of the samples, or it lacks a side."""
+    if not example.input.strip() or not example.output.strip():
+        return True
+    said = set(" ".join(_values(example)).split())
+    return any(len(said & set(" ".join(_values(one)).split())) >= _SHARED * len(said) for one in samples)
+
+
+def _values(example: Example) -> tuple[str, str]:
+    return values_of(example.input), values_of(example.output)

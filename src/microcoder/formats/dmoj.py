@@ -1,0 +1,184 @@
+"""DMOJ problem folders: `init.yml` with its test cases, in a zip archive or beside it; the statement in Markdown.
+
+DMOJ keeps statements on its site; a folder has one where its authors put it there. See https://docs.dmoj.ca.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from microcoder.formats.candidates import Candidate, Known, Solution
+from microcoder.formats.packages import find_statement, read_checker_source, read_file_solution
+from microcoder.formats.row import Malformed, Row
+from microcoder.types import Checker, TestCase
+
+TAKES = ("*", "*/*", "*/*/*")
+MAX_UNPACKED_BYTES = 1 << 29
+_STATEMENTS = (
+    r"(?:statements?/)?(?:statement|problem|description)(?:[._](?P<language>en|english))?\.(?:md|markdown)",
+    r"(?:statements?/)?(?:statement|problem|description)(?:[._](?P<language>en|english))?\.(?:tex|html?)",
+    r"(?:README|index)\.md",
+)
+_SOLUTION = re.compile(r"(?:solutions?|sol|submissions?)/(?:(?P<folder>\w+)/)?[^/]+")
+_KNOWN: dict[str, Known] = {
+    "ac": "accepted", "accepted": "accepted", "wa": "wrong_answer", "wrong_answer": "wrong_answer",
+    "tle": "time_limit", "mle": "memory_limit", "rte": "runtime_error",
+}  # fmt: skip
+_CHECKERS = {
+    "standard": Checker(),
+    "easy": Checker(type="tokens", case_sensitive=False),
+    "identical": Checker(type="exact"),
+    "linecount": Checker(),
+    "linematches": Checker(),
+    "unordered": Checker(type="unordered", by="tokens"),
+    "sorted": Checker(type="unordered", by="lines"),
+}
+_FORMULA = re.compile(r"(?<![\\~\w])~(?!~)([^~\n]{1,300})~(?!~)")
+
+
+def read_dmoj(row: Row) -> Candidate:
+    """Read a folder.
+
+    Raises:
+        Malformed: `init.yml` is no YAML, there is no statement, a test is missing or no UTF-8.
+    """
+    files = row.files(texts=r"init\.yml")
+    settings = _read_settings(files)
+    path = find_statement(files, _STATEMENTS)
+    # Formulae stand between tildes there.
+    statement = _FORMULA.sub(lambda found: f"${found[1]}$", files[path])
+    tests = list(_list_tests(settings, _read_archive(settings, row)))
+    checker, flags, notes = _read_checker(settings, files)
+    if statement != files[path]:
+        notes.append(("statement_found", "formulae between tildes are put between dollars"))
+    if any(settings.get(name) for name in ("interactive", "custom_judge")):
+        flags = (*flags, "interactive")
+    if settings.get("signature_grader"):
+        flags = (*flags, "needs_files")
+    if tests and all(group == "sample" for group, _ in tests):
+        flags = (*flags, "only_samples")
+    solutions = tuple(_read_solutions(files))
+    heading = re.search(r"^#\s+(.+)$", statement, re.MULTILINE)
+    return row.candidate(
+        statement,
+        notes=notes,
+        platform="dmoj",
+        title=str(settings.get("name") or (heading[1] if heading else "") or row.name("name")),
+        tests=tuple(test for _, test in tests),
+        groups=tuple(group for group, _ in tests),
+        checker=checker,
+        time_limit_seconds=_number(settings.get("time_limit")),
+        memory_limit_mib=round((_number(settings.get("memory_limit")) or 0) / 1024) or None,
+        solutions=solutions,
+        flags=flags,
+    )
+
+
+def _read_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
+    from microcoder.formats.yaml_text import read_yaml
+
+    try:
+        settings = read_yaml(files.get("init.yml", ""))
+    except ValueError as error:
+        raise Malformed("bad_encoding", f"init.yml: {error}") from None
+    if not isinstance(settings, Mapping):
+        raise Malformed("wrong_type", f"init.yml holds {type(settings).__name__}, not an object")
+    return settings
+
+
+def _read_archive(settings: Mapping[str, Any], row: Row) -> Mapping[str, bytes | str]:
+    """Return the files that tests are named by: those of the archive over those of the folder."""
+    named = settings.get("archive")
+    files = dict(row.values["files"])
+    if not named:
+        return files
+    content = files.get(str(named))
+    if not isinstance(content, bytes):
+        raise Malformed("missing_field", f"the archive {named}")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(info.file_size for info in archive.infolist()) > MAX_UNPACKED_BYTES:
+                raise Malformed("unreadable_file", f"{named} unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB")
+            for info in archive.infolist():
+                if not info.is_dir():
+                    files[info.filename] = archive.read(info)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError) as error:
+        raise Malformed("unreadable_file", f"{named}: {error}") from None
+    return files
+
+
+def _list_tests(settings: Mapping[str, Any], files: Mapping[str, bytes | str]) -> Iterator[tuple[str, TestCase]]:
+    """Yield groups and tests; pretests that DMOJ shows are samples."""
+    for name, group in (("pretest_test_cases", "pretest"), ("test_cases", "")):
+        cases = settings.get(name) or []
+        if isinstance(cases, Mapping):
+            raise Malformed("bad_tests", f"{name} is a pattern of file names, which is not read")
+        if not isinstance(cases, list):
+            raise Malformed("bad_tests", f"{name} is {type(cases).__name__}, not a list")
+        for number, case in enumerate(cases, 1):
+            if not isinstance(case, Mapping):
+                raise Malformed("bad_tests", f"{name} {number} is {type(case).__name__}, not an object")
+            batch = case.get("batched")
+            # What gives no points is there for contestants to see.
+            is_shown = case.get("points") == 0 and not batch
+            for one in batch if isinstance(batch, list) else [case]:
+                if not isinstance(one, Mapping) or "in" not in one or "out" not in one:
+                    raise Malformed("bad_tests", f"{name} {number} names no in and out")
+                test = TestCase(input=_text(one["in"], files), output=_text(one["out"], files))
+                yield "sample" if is_shown else group or f"batch{number}" if batch else group or "tests", test
+
+
+def _text(name: object, files: Mapping[str, bytes | str]) -> str:
+    content = files.get(str(name))
+    if content is None:
+        raise Malformed("bad_tests", f"{name} is not in the folder or its archive")
+    if isinstance(content, str):
+        return content
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Malformed("not_utf8", f"{name}: {error}") from None
+
+
+def _read_checker(
+    settings: Mapping[str, Any], files: Mapping[str, str]
+) -> tuple[Checker, tuple[str, ...], list[tuple[str, str]]]:
+    found = settings.get("checker") or "standard"
+    arguments: Mapping[str, Any] = {}
+    if isinstance(found, Mapping):
+        given = found.get("args")
+        arguments, found = (given if isinstance(given, Mapping) else {}), found.get("name") or "standard"
+    name = str(found)
+    if name in _CHECKERS:
+        return _CHECKERS[name], (), []
+    if name in ("floats", "floatsabs", "floatsrel"):
+        tolerance = 10.0 ** -min(max(_number(arguments.get("precision")) or 6, 1), 15)
+        return Checker(type="float", tolerance=tolerance), (), []
+    source = arguments.get("files")
+    path = str(source[0] if isinstance(source, list) and source else source or "")
+    if name == "bridged" and arguments.get("type", "default") in ("testlib", "default") and path in files:
+        # DMOJ's own order is input, output, answer for testlib and the same three files for its default.
+        return read_checker_source(path, files)
+    return Checker(), ("needs_checker",), [("checker", f"{name} is a program of DMOJ's own interface")]
+
+
+def _read_solutions(files: Mapping[str, str]) -> Iterator[Solution]:
+    for path in sorted(files):
+        found = _SOLUTION.fullmatch(path)
+        if not found:
+            continue
+        known = _KNOWN.get((found["folder"] or "ac").lower())
+        solution = read_file_solution(path, files[path], known) if known else None
+        if solution is not None:
+            yield solution
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 < value < 1e12 else None

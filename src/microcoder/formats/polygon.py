@@ -1,0 +1,210 @@
+"""Polygon packages (Codeforces): `problem.xml`, tests by pattern, testlib checkers, solutions with their verdicts.
+
+A standard package has its tests generated only where it was built in full; what is not there cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from microcoder.formats.candidates import Candidate, Known, Solution
+from microcoder.formats.packages import (
+    find_statement,
+    language_code,
+    read_checker_source,
+    read_file_solution,
+    standard_checker,
+)
+from microcoder.formats.row import Malformed, Row
+from microcoder.types import Checker, TestCase
+
+TAKES = (
+    "problem.xml",
+    "statements/**",
+    "statement-sections/**",
+    "tests/**",
+    "files/**",
+    "solutions/**",
+    "check.cpp",
+)
+_KNOWN: dict[str, Known] = {
+    "main": "accepted",
+    "accepted": "accepted",
+    "wrong-answer": "wrong_answer",
+    "presentation-error": "wrong_answer",
+    "time-limit-exceeded": "time_limit",
+    "memory-limit-exceeded": "memory_limit",
+    "runtime-error": "runtime_error",
+}
+"""Other tags, such as `rejected` or `time-limit-exceeded-or-accepted`, say no verdict."""
+_SECTIONS = (("legend", ""), ("input", "Input"), ("output", "Output"), ("interaction", "Interaction"),
+             ("scoring", "Scoring"), ("notes", "Note"))  # fmt: skip
+_STATEMENTS = (
+    r"statements/(?P<language>\w+)/problem-properties\.json",
+    r"statement-sections/(?P<language>\w+)/legend\.tex",
+    r"statements/(?P<language>\w+)/problem\.tex",
+    r"statements/\.html/(?P<language>\w+)/problem\.html",
+)
+_MAX_XML = 5_000_000
+
+
+def read_polygon(row: Row) -> Candidate:
+    """Read a package.
+
+    Raises:
+        Malformed: `problem.xml` is none, there is no statement, or a test is no UTF-8.
+    """
+    files = row.files(texts=r"problem\.xml|files/.*\.(cpp|h)|statement.*\.(tex|json)")
+    root = _read_xml(files)
+    path = find_statement(files, _STATEMENTS)
+    statement, title = _read_statement(path, files)
+    if not statement.strip():
+        raise Malformed("no_statement", f"{path} says nothing")
+    tests, groups, missing = _read_tests(root, row, files)
+    checker, flags, notes = _read_checker(root, files)
+    solutions, left_out = _read_solutions(root, files)
+    if missing:
+        notes.append(("tests", f"{len(missing)} left out, not in the package: {missing[0]}"))
+    if left_out:
+        notes.append(("solutions", f"{len(left_out)} left out, with no verdict or of another language: {left_out[0]}"))
+    judging = root.find("judging")
+    if judging is not None and (judging.get("input-file") or judging.get("output-file")):
+        flags = (*flags, "file_io")
+    if tests and all(group.startswith("sample") for group in groups):
+        flags = (*flags, "only_samples")
+    milliseconds, size = _limit(root, "time-limit"), _limit(root, "memory-limit")
+    return row.candidate(
+        statement,
+        notes=notes,
+        url=root.get("url") or "",
+        platform="codeforces",
+        title=_name(root) or title or root.get("short-name") or row.name("name"),
+        tags=tuple(tag.get("value") or "" for tag in root.iterfind("tags/tag") if tag.get("value")),
+        natural_language=language_code(path.split("/")[2 if ".html" in path else 1]),
+        tests=tests,
+        groups=groups,
+        checker=checker,
+        time_limit_seconds=milliseconds / 1000 if milliseconds else None,
+        memory_limit_mib=round(size / (1 << 20)) or None if size else None,
+        solutions=solutions,
+        flags=tuple(dict.fromkeys(flags)),
+    )
+
+
+def _read_xml(files: Mapping[str, str]) -> ElementTree.Element:
+    text = files.get("problem.xml")
+    if text is None:
+        raise Malformed("missing_field", "problem.xml")
+    # Entities can make a document without bound; packages have none.
+    if len(text) > _MAX_XML or "<!ENTITY" in text or "<!DOCTYPE" in text:
+        raise Malformed("bad_encoding", "problem.xml: entities, a document type, or too long")
+    try:
+        return ElementTree.fromstring(re.sub(r"^\s*<\?xml[^>]{0,200}\?>", "", text))
+    except (ElementTree.ParseError, ValueError) as error:
+        raise Malformed("bad_encoding", f"problem.xml: {error}") from None
+
+
+def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
+    """Return statement and title."""
+    if path.endswith(".json"):
+        try:
+            parts = json.loads(files[path])
+        except (ValueError, RecursionError) as error:
+            raise Malformed("bad_encoding", f"{path}: {error}") from None
+        if not isinstance(parts, dict):
+            raise Malformed("wrong_type", f"{path} holds {type(parts).__name__}, not an object")
+        return _join({name: text for name, text in parts.items() if isinstance(text, str)}), str(
+            parts.get("name") or ""
+        )
+    if path.endswith("legend.tex"):
+        folder = path.rpartition("/")[0]
+        parts = {name: files.get(f"{folder}/{name}.tex", "") for name, _ in _SECTIONS}
+        return _join(parts), files.get(f"{folder}/name.tex", "").strip()
+    return files[path], ""
+
+
+def _join(parts: Mapping[str, str]) -> str:
+    said = [
+        f"\\section*{{{heading}}}\n\n{parts[name].strip()}" if heading else parts[name].strip()
+        for name, heading in _SECTIONS
+        if parts.get(name, "").strip()
+    ]
+    return "\n\n".join(said)
+
+
+def _read_tests(
+    root: ElementTree.Element, row: Row, files: Mapping[str, str]
+) -> tuple[tuple[TestCase, ...], tuple[str, ...], list[str]]:
+    """Return tests and groups, the samples first, and the paths that are not there."""
+    testsets = root.findall("judging/testset")
+    named = next((found for found in testsets if found.get("name") == "tests"), testsets[0] if testsets else None)
+    if named is None:
+        return (), (), []
+    patterns = named.findtext("input-path-pattern") or "", named.findtext("answer-path-pattern") or ""
+    found, missing = [], []
+    for number, test in enumerate(named.iterfind("tests/test"), 1):
+        paths = [_fill(pattern, number) for pattern in patterns]
+        if any(path not in row.values["files"] for path in paths):
+            missing.append(paths[0])
+            continue
+        if any(path not in files for path in paths):
+            raise Malformed("not_utf8", f"{paths[0]} or its answer")
+        group = (
+            "sample" if test.get("sample") == "true" else f"tests/{test.get('group')}" if test.get("group") else "tests"
+        )
+        found.append((group, TestCase(input=files[paths[0]], output=files[paths[1]])))
+    found.sort(key=lambda one: one[0] != "sample")
+    return tuple(test for _, test in found), tuple(group for group, _ in found), missing
+
+
+def _fill(pattern: str, number: int) -> str:
+    """`tests/%02d` as C prints it."""
+    return re.sub(r"%0?(\d?)d", lambda found: str(number).zfill(int(found[1] or 0)), pattern, count=1)
+
+
+def _read_checker(
+    root: ElementTree.Element, files: Mapping[str, str]
+) -> tuple[Checker, tuple[str, ...], list[tuple[str, str]]]:
+    if root.find("assets/interactor") is not None:
+        return Checker(), ("interactive",), []
+    asset = root.find("assets/checker")
+    if asset is None:
+        return Checker(), (), []
+    known = standard_checker(asset.get("name") or "")
+    if known is not None:
+        return known, (), [("checker", f"{asset.get('name')}, testlib's own")]
+    source = asset.find("source")
+    path = (source.get("path") if source is not None else None) or ""
+    if path not in files:
+        return Checker(), ("needs_checker",), [("checker", f"{path or 'its source'} is not in the package")]
+    return read_checker_source(path, files)
+
+
+def _read_solutions(root: ElementTree.Element, files: Mapping[str, str]) -> tuple[tuple[Solution, ...], list[str]]:
+    solutions, left_out = [], []
+    for one in root.iterfind("assets/solutions/solution"):
+        source, known = one.find("source"), _KNOWN.get(one.get("tag") or "")
+        path = (source.get("path") if source is not None else None) or ""
+        solution = read_file_solution(path, files[path], known) if known and path in files else None
+        if solution is None:
+            left_out.append(path or "a solution without a path")
+        else:
+            solutions.append(solution)
+    return tuple(solutions), left_out
+
+
+def _name(root: ElementTree.Element) -> str:
+    names: dict[str, Any] = {name.get("language") or "": name.get("value") for name in root.iterfind("names/name")}
+    return str(names.get("english") or next(iter(names.values()), "") or "")
+
+
+def _limit(root: ElementTree.Element, name: str) -> float | None:
+    try:
+        number = float(root.findtext(f"judging/testset/{name}") or 0)
+    except ValueError:
+        return None
+    return number if 0 < number < 1e15 else None
