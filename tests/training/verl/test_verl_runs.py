@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from microcoder.training.engines.verl.requests import SamplingRequest, build_params
+from microcoder.training.engines.verl.sampler import SampleRequest, sample
 from safetensors.torch import load_file
 from verl_runs import RECIPE, comparable_rollouts, needs_verl, start_training, train, without_times
 
@@ -19,8 +21,6 @@ from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl import engine
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.engines.verl.requests import SamplingRequest, build_params
-from microcoder.training.engines.verl.sampler import SampleRequest, sample
 from microcoder.training.observer import Silent
 from microcoder.training.session import run_training
 

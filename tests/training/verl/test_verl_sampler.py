@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
-
 from microcoder.training.engines.verl.sampler import SampleRequest, sample
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 PROMPTS = ["Read n.", "Print the sum of two numbers.", "Given a list, return the largest of it, or 0."]
 

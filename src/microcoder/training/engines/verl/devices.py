@@ -10,10 +10,6 @@ from microcoder.errors import ConfigError
 from microcoder.training.config import RayConfig
 
 CPU, CUDA = "cpu", "cuda"
-DEVICE_VARIABLE = "MICROCODER_VERL_DEVICE"
-"""Set to `cpu` in the environment of every process of a run on the CPU."""
-THREADS_VARIABLE = "MICROCODER_CPU_THREADS"
-"""Threads of torch in a process that samples on the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
