@@ -216,7 +216,7 @@ def test_the_trainer_is_verls_own_underneath(tiny_checkpoint: Path, tmp_path: Pa
     [
         (["+microcoder.rho=0.1"], "microcoder.rho: Extra inputs"),
         (["algorithm.use_kl_in_reward=true"], "use actor_rollout_ref.actor.use_kl_loss=True"),
-        (["actor_rollout_ref.rollout.agent.agent_loop_manager_class=mine.Manager"], "agent_loop_manager_class out"),
+        (["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=mine.Manager"], "agent_loop_manager_class out"),
         (["+microcoder.mismatch={}", "algorithm.rollout_correction.rollout_is=token"], "correct one thing twice"),
         (["algorithm.adv_estimator=microcoder_own"], r"\+microcoder.advantage=FILE.py:FUNCTION"),
     ],

@@ -21,10 +21,19 @@ def state_folder(run: RunDirectory, step: int) -> Path:
     return (run.checkpoint(step) / "verl" / f"global_step_{step}").absolute()
 
 
-def publish(run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int, best: int | None) -> None:
+def publish(
+    run: RunDirectory,
+    *,
+    step: int,
+    clock: Mapping[str, float],
+    keep: int,
+    best: int | None,
+    lora_scale: float | None = None,
+) -> None:
     """Turn what verl has written into the step's checkpoint, whole or not at all.
 
-    Every machine with training processes must see the run directory under the same path.
+    Every machine with training processes must see the run directory under the same path. A low-rank adapter, which
+    counts `lora_scale`, is added to the weights.
     """
     written = staging_folder(run) / f"global_step_{step}"
     staged = staging_folder(run) / f"step_{step}"
@@ -35,8 +44,29 @@ def publish(run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: i
     for file in weights.iterdir():
         file.replace(staged / file.name)
     weights.rmdir()
+    if lora_scale is not None:
+        merge_adapter(staged, scale=lora_scale)
     _say_stored_type(staged)
     publish_checkpoint(staged, run, step=step, clock=clock, keep=keep, best=best)
+
+
+def merge_adapter(folder: Path, *, scale: float) -> None:
+    """Turn the weights of an adapted model, as verl saves them, into those of the model that they make."""
+    from safetensors.torch import load_file, save_file
+
+    files = sorted(folder.glob("*.safetensors"))
+    found = {name: tensor for file in files for name, tensor in load_file(str(file)).items()}
+    merged = {}
+    for name, tensor in found.items():
+        if ".lora_" in name:
+            continue
+        down, up = (found.get(name.replace(".base_layer.", f".lora_{side}.default.")) for side in "AB")
+        if ".base_layer." in name and down is not None and up is not None:
+            tensor = (tensor.float() + scale * (up.float() @ down.float())).to(tensor.dtype)
+        merged[name.removeprefix("base_model.model.").replace(".base_layer.", ".")] = tensor.contiguous()
+    for file in (*files, folder / "model.safetensors.index.json"):
+        file.unlink(missing_ok=True)
+    save_file(merged, str(folder / "model.safetensors"), metadata={"format": "pt"})
 
 
 def _say_stored_type(folder: Path) -> None:

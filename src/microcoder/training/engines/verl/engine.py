@@ -20,6 +20,7 @@ from microcoder.training.chat import check_options, encode_prompts
 from microcoder.training.checkpoints import copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
+from microcoder.training.engines.verl.cluster import await_devices
 from microcoder.training.engines.verl.data import write_data
 from microcoder.training.engines.verl.devices import CPU, Devices, find_devices
 from microcoder.training.engines.verl.launch import build_environment, run_verl
@@ -197,6 +198,7 @@ def _launch(
     launch = plan_launch(config, policy=policy, tasks=tasks, run=run, resume_step=resume_step, settings=settings)
     write_data(config, tasks, run.root / "verl")
     devices = find_devices(config.ray)
+    await_devices(config.ray, devices, observer=observer)
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
     machine = run.read_manifest()["machine"] if run.manifest.exists() else describe_machine(config)
     num_threads = machine["num_threads"] if devices.kind == CPU else config.cpu_threads

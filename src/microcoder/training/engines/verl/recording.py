@@ -11,7 +11,6 @@ from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
 from microcoder.training.checkpoints import best_step
 from microcoder.training.diversity import measure_diversity
-from microcoder.training.engines.verl.checkpoints import publish
 from microcoder.training.probe import read_probe, summarise_sweep
 from microcoder.training.recorder import record_evaluation, record_step, refuse_divergence
 from microcoder.training.sampling_config import DiversityWatch, TemperatureSchedule
@@ -144,10 +143,3 @@ def record_validation(
 def best_step_of(run: RunDirectory) -> int | None:
     """Return the step of the best held-out accuracy."""
     return best_step(run.read_evaluations())
-
-
-def publish_checkpoint(
-    run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int, best: int | None
-) -> None:
-    """Turn what verl has saved into the step's checkpoint."""
-    publish(run, step=step, clock=clock, keep=keep, best=best)

@@ -82,6 +82,8 @@ class PluginSettings(Config):
     """JSON lines of whole records, where rows name their problem by `extra_info.problem_id` alone."""
     seeded_sampling: bool = False
     """Give each request a seed, a hash of run, step, problem and sample. vLLM then draws row by row: slower."""
+    evaluation_seed: int = 1_000_003
+    """The same of validation and probe."""
     run_dir: Path | None = None
     """Where metrics, rollouts and probe are written; None: `microcoder` in trainer.default_local_dir."""
     run: RunSettings | None = None

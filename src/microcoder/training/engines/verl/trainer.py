@@ -28,6 +28,7 @@ from microcoder.runs import RunDirectory
 from microcoder.training.clocks import RunClock
 from microcoder.training.engines.verl import recording
 from microcoder.training.engines.verl.asking import MANAGER, Sampling
+from microcoder.training.engines.verl.checkpoints import publish
 from microcoder.training.engines.verl.judged import build_reader
 from microcoder.training.engines.verl.names import TRAINER_MODE
 from microcoder.training.engines.verl.rows import (
@@ -268,18 +269,17 @@ class MicroCoder:
         return metrics
 
     def _sample_apart(
-        self, *, temperature: float, num_samples: int, seed: int | None = None, limit: int | None = None
+        self, *, temperature: float, num_samples: int, offset: int = 0, limit: int | None = None
     ) -> tuple[dict[str, Any], list[list[ScoredRollout]]]:
         """Run verl's validation, sampled so; return its metrics and what was sampled."""
         settings, seen = self.settings, []
         longest = limit or self.config.data.max_response_length
-        offset = 1_000_003 if seed is None else seed
         self.agent_loop_manager.sampling = Sampling(
             temperature=temperature,
             max_response_tokens=longest,
             step=0,
             num_samples=num_samples,
-            seed=settings.seed + offset if settings.seeded_sampling else None,
+            seed=settings.evaluation_seed + offset if settings.seeded_sampling else None,
         )
         take = self.replay_buffer.sample
 
@@ -305,7 +305,7 @@ class MicroCoder:
         with self._asking_training_problems(settings.num_problems):
             for number, temperature in enumerate(settings.grid):
                 _, groups = self._sample_apart(
-                    temperature=temperature, num_samples=rollout.n, seed=1_000_004 + number, limit=limit
+                    temperature=temperature, num_samples=rollout.n, offset=1 + number, limit=limit
                 )
                 points.append(summarise_point(groups, temperature=temperature))
         write_probe(self.run, settings, points, digest=digest)
@@ -358,8 +358,14 @@ class MicroCoder:
         if self._saved_step != step and (best == step or asked_to_stop):
             self._save_checkpoint()
         if self._saved_step == step:
-            recording.publish_checkpoint(
-                self.run, step=step, clock=self.run_clock.read(), keep=settings.keep, best=best
+            model = self.config.actor_rollout_ref.model
+            publish(
+                self.run,
+                step=step,
+                clock=self.run_clock.read(),
+                keep=settings.keep,
+                best=best,
+                lora_scale=model.lora_alpha / model.lora_rank if model.lora_rank else None,
             )
         if asked_to_stop:
             self.total_training_steps = step

@@ -43,6 +43,19 @@ OPTIMIZERS = {
 """Ours -> module and class; verl runs torch's AdamW without its fused kernel."""
 MODEL, ROLLOUT_CONFIG = "actor_rollout_ref.model", "actor_rollout_ref.rollout"
 
+WITHOUT_EFFECT = {
+    "algorithm.gamma": "nothing: a response has one reward",
+    "algorithm.lam": "nothing: a response has one reward",
+    "algorithm.norm_adv_by_std_in_grpo": "algorithm.advantage",
+    "algorithm.kl_penalty": "algorithm.kl_coefficient",
+    "algorithm.kl_ctrl": "algorithm.kl_coefficient",
+    "critic": "nothing: there is no critic",
+    "data.seed": "seed",
+    "reward.custom_reward_function": "[[rewards]]",
+    "reward.sandbox_fusion": "[evaluator]",
+}
+"""verl's options that our advantages and our judge leave nothing to do; with what to use instead."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -100,6 +113,8 @@ def translate(config: TrainConfig, *, devices: Devices, place: Place) -> Launch:
             raise ConfigError(
                 f"[verl] {name} is decided by the recipe ({clash} = {decided[clash]!r}); change the recipe's own key"
             )
+        if instead := next((WITHOUT_EFFECT[one] for one in WITHOUT_EFFECT if _overlap(name.lstrip("+"), one)), None):
+            raise ConfigError(f"[verl] {name} would change nothing; use {instead}")
     asked = {name.lstrip("+") for name in config.verl}
     chosen = {name: value for name, value in chosen.items() if name.lstrip("+") not in asked}
     return Launch({**decided, **chosen, **config.verl})
@@ -268,6 +283,8 @@ def _rollout(config: TrainConfig, devices: Devices) -> dict[str, Any]:
     return {
         f"{ROLLOUT_CONFIG}.name": ROLLOUT if rollout.backend == "transformers" else rollout.backend,
         f"{ROLLOUT_CONFIG}.n": rollout.num_samples,
+        # Until the first step; then the plug-in's schedule decides.
+        f"{ROLLOUT_CONFIG}.temperature": getattr(rollout.temperature, "value", 1.0),
         f"{ROLLOUT_CONFIG}.top_p": 1.0,
         f"{ROLLOUT_CONFIG}.top_k": -1,
         f"{ROLLOUT_CONFIG}.seed": config.seed,
@@ -302,6 +319,7 @@ def _plugin(config: TrainConfig, place: Place) -> dict[str, Any]:
         "diversity_watch": rollout.diversity_watch.model_dump(mode="json", exclude_defaults=True),
         "max_response_tokens": rollout.max_response_tokens,
         "length_stages": [stage.model_dump(mode="json") for stage in rollout.length_stages],
+        "evaluation_seed": config.evaluation.seed,
         "sweep_temperatures": list(config.evaluation.sweep_temperatures),
         "rewards": [reward.model_dump(mode="json", exclude_defaults=True) for reward in config.rewards],
         "extractor": config.extractor.model_dump(mode="json", exclude_defaults=True),
