@@ -40,6 +40,7 @@ MAY_START_PROCESSES = {
     "yardstick/lane.py": "starts the throw-away process of a judge under test",
     "yardstick/inside/containment.py": "runs in that process, and closes it off",
     "yardstick/inside/judges.py": "runs in that process, and is what judges are made of",
+    "training/engines/verl/launch.py": "starts verl's command line",
     "training/manifest.py": "asks git for the commit that a run records",
 }
 MAY_EXCEED_500_LINES: dict[str, str] = {}

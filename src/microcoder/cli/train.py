@@ -18,6 +18,7 @@ from microcoder.runs import RunDirectory
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import model_folder
 from microcoder.training.config import TrainConfig
+from microcoder.training.engines.verl.devices import Devices, count_processes
 from microcoder.training.estimate import Estimate, estimate_run
 from microcoder.training.inputs import find_missing
 from microcoder.training.measured import read_speeds
@@ -28,6 +29,7 @@ from microcoder.training.memory import (
     count_memory,
     describe_memory,
     detect_device_gib,
+    longest_prompt_tokens,
 )
 from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.room import measure_room
@@ -159,7 +161,7 @@ def _print_dry_run(
     run = RunDirectory(speeds_of or target)
     speeds = read_speeds(run) if speeds_of is not None or len(_rows_of(run)) > 1 else None
     estimate = estimate_run(config, device="gpu" if _is_gpu_recipe(config) else "cpu", speeds=speeds)
-    num_shards = _count_shards()
+    num_shards = _count_shards(config)
     table = _count_memory(config, gpu_memory_gib, num_shards=num_shards)
     record: dict[str, Any] = {
         "run_dir": str(target),
@@ -167,6 +169,7 @@ def _print_dry_run(
         "estimate": estimate.as_record(),
         "memory": None if table is None else table.as_record(),
         "missing": find_missing(config),
+        "command": _describe_launch(config, target),
     }
     if as_json:
         print(json_module.dumps(record))
@@ -179,6 +182,8 @@ def _print_dry_run(
         if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
             print(f"model {config.model.path} is no folder here: taken as an id of the Hugging Face Hub, not checked")
         print(f"disk: {measure_room(config, target)}")
+        if record["command"]:
+            print(f"\nas a user of verl would type it (its data are written at the start):\n{record['command']}\n")
         print(f"the run would be written to {target}")
     if record["missing"]:
         raise ConfigError(f"this cannot start: {'; '.join(record['missing'])}")
@@ -196,15 +201,30 @@ def _rows_of(run: RunDirectory) -> list[dict[str, Any]]:
     return run.read_metrics() if run.metrics.exists() else []
 
 
-def _count_shards() -> int:
-    """Return over how many GPUs `accelerate launch` would divide weights and optimizer, by what it puts out."""
+def _count_shards(config: TrainConfig) -> int:
+    """Return over how many GPUs weights and optimizer are divided: by verl, or as `accelerate launch` puts it out."""
+    if config.engine == "verl":
+        return count_processes(config.ray)
     is_sharded = any(os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED"))
     return int(os.environ.get("WORLD_SIZE", "1")) if is_sharded else 1
 
 
+def _describe_launch(config: TrainConfig, target: Path) -> str | None:
+    """Return verl's own command for a recipe of engine verl; None of another."""
+    if config.engine != "verl":
+        return None
+    from microcoder.training.engines.verl.translate import Place, translate
+
+    ray = config.ray
+    kind = "cuda" if _is_gpu_recipe(config) and ray.device != "cpu" else "cpu"
+    devices = Devices(kind, ray.num_nodes, count_processes(ray) // ray.num_nodes)
+    model = config.model.path if isinstance(config.model, HuggingFaceModel) else "MODEL"
+    place = Place(RunDirectory(target), model, longest_prompt_tokens(config))
+    return translate(config, devices=devices, place=place).as_shell()
+
+
 def _count_memory(config: TrainConfig, gpu_memory_gib: float | None, *, num_shards: int) -> MemoryTable | None:
-    # How verl cuts passes and logits is not counted.
-    if config.engine == "verl" or not can_count():
+    if not can_count():
         return None
     device_gib = gpu_memory_gib if gpu_memory_gib is not None else detect_device_gib()
     return count_memory(config, device_memory_gib=device_gib if _is_gpu_recipe(config) else None, num_shards=num_shards)
@@ -212,8 +232,6 @@ def _count_memory(config: TrainConfig, gpu_memory_gib: float | None, *, num_shar
 
 def _describe_memory(config: TrainConfig, table: MemoryTable | None, *, num_shards: int) -> list[str]:
     if table is None:
-        if config.engine == "verl":
-            return ["memory: not counted for engine verl"]
         if not can_count():
             return ["memory: not counted, torch is not installed; type: pip install 'microcoder[train]'"]
         return ["memory: not counted, the model's shape is not known here (no config.json, no known name)"]
@@ -225,7 +243,12 @@ def _describe_memory(config: TrainConfig, table: MemoryTable | None, *, num_shar
 
 def _describe(config: TrainConfig, estimate: Estimate) -> list[str]:
     lines = [
-        *describe_batches(config, num_processes=int(os.environ.get("WORLD_SIZE", "1"))),
+        *describe_batches(
+            config,
+            num_processes=count_processes(config.ray)
+            if config.engine == "verl"
+            else int(os.environ.get("WORLD_SIZE", "1")),
+        ),
         f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
         f"at most {estimate.max_tokens:,} tokens; held out: {estimate.heldout_rollouts:,} responses, at most "
         f"{estimate.max_heldout_tokens:,} tokens",

@@ -29,6 +29,8 @@ class PassMemory:
 
     parameters: int
     trained_parameters: int
+    embedding_parameters: int
+    """Of those, in the embeddings and the head."""
     kept: int
     """Between forward and backward: what backward needs (with checkpointing, the input of each layer)."""
     peak: int
@@ -65,7 +67,7 @@ def count_pass(architecture: Mapping[str, Any], settings: PassSettings) -> PassM
         two, three = (astuple(_count(architecture, number, settings)) for number in (2, 3))
         count = _Count(*(small + (num_layers - 2) * (large - small) for small, large in zip(two, three, strict=True)))
     peak = max(count.forward, count.head, count.backward)
-    return PassMemory(count.parameters, count.trained_parameters, count.kept, peak)
+    return PassMemory(count.parameters, count.trained_parameters, count.embedding_parameters, count.kept, peak)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class _Count:
 
     parameters: int
     trained_parameters: int
+    embedding_parameters: int
     kept: int
     forward: int
     head: int
@@ -114,6 +117,7 @@ def _count(architecture: Mapping[str, Any], num_layers: int, settings: PassSetti
         return _Count(
             parameters=sum(weight.numel() for weight in weights),
             trained_parameters=sum(weight.numel() for weight in trained),
+            embedding_parameters=sum(weight.numel() for weight in {model.get_input_embeddings().weight, head_weight}),
             kept=kept,
             forward=forward,
             head=head,

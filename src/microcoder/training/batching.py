@@ -93,7 +93,8 @@ def _in_engine_terms(config: TrainConfig, cut: Batches) -> str:
         return (
             f"verl: train_batch_size {config.batch.train_batch_size}, rollout.n {num_samples}, "
             f"ppo_mini_batch_size {config.batch.ppo_mini_batch_size}, "
-            f"ppo_micro_batch_size_per_gpu {cut.micro_batch_rollouts}, total_training_steps {config.num_steps}"
+            f"ppo_max_token_len_per_gpu that of {cut.micro_batch_rollouts} whole rollouts, "
+            f"total_training_steps {config.num_steps}"
         )
     return (
         f"TRL: generation_batch_size {cut.rollouts_per_step}, num_generations {num_samples}, "

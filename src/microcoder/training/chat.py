@@ -41,12 +41,22 @@ def encode_prompts(
     tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt], options: Mapping[str, Any]
 ) -> list[list[int]]:
     """Return the token ids of each prompt, as a chat where the tokenizer has a template."""
-    chats = [prompt.as_chat() for prompt in prompts]
+    return encode_chats(tokenizer, [prompt.as_chat() for prompt in prompts], options)
+
+
+def encode_chats(
+    tokenizer: PreTrainedTokenizerBase, chats: Sequence[Chat], options: Mapping[str, Any]
+) -> list[list[int]]:
+    """Return the token ids of each chat, see `encode_prompts`."""
     if tokenizer.chat_template is None:
         texts = [render_chat(tokenizer, chat, options) for chat in chats]
         return [list(ids) for ids in tokenizer(text=texts)["input_ids"]]
     encoded: Any = tokenizer.apply_chat_template(
-        chats, add_generation_prompt=True, tokenize=True, return_dict=True, **options
+        [[dict(turn) for turn in chat] for chat in chats],
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        **options,
     )
     return [list(ids) for ids in encoded["input_ids"]]
 

@@ -15,6 +15,8 @@ from microcoder.training.problems_config import MicroProblems, ProblemFiles
 
 RESERVE_GIB = 2.0
 """CUDA's context and kernels, and what the allocator cannot use: assumed, not measured."""
+ASLEEP_GIB = 3.0
+"""What vLLM or SGLang keeps of a GPU while verl trains on it (graphs, buffers): assumed, not measured."""
 ASSUMED_PROMPT_TOKENS = 1024
 CHARACTERS_PER_TOKEN = 3.0
 """Of statements, on the low side: Qwen's tokenizer makes one token of about 3.5 characters of English and code."""
@@ -116,6 +118,11 @@ def count_memory(
     }
     if config.algorithm.kl_coefficient and lora is None:
         parts["reference model"] = count.parameters * size / num_shards
+    if config.engine == "verl" and num_shards > 1:
+        # FSDP2 puts a layer's weights together for its turn, and those of the next beside them; with their gradients.
+        per_layer = (count.parameters - count.embedding_parameters) / architecture["num_hidden_layers"]
+        gathered = count.embedding_parameters + 2 * per_layer
+        parts["gathered layers"] = gathered * (_BYTES[model.compute_dtype] + 4)
     parts["kept for backward"] = count.kept
     parts["working space of a pass"] = count.peak - count.kept
     cached = None
@@ -126,6 +133,8 @@ def count_memory(
         parts["vLLM (weights and cache)"] = taken
         if device_memory_gib is not None:
             cached = max(0, int(_cache_room(taken, count.parameters) // (needed - 2 * count.parameters)))
+    if config.rollout.backend != "transformers" and config.engine == "verl":
+        parts["sampler, asleep"] = ASLEEP_GIB * _GIB
     parts = {name: number / _GIB for name, number in parts.items()} | {"CUDA and fragments": RESERVE_GIB}
     return MemoryTable(parts, sum(parts.values()), count.parameters, prompt_tokens, device_memory_gib, cached)
 

@@ -150,8 +150,15 @@ def record_probe(run: RunDirectory, config: TrainConfig, points: Sequence[ProbeP
     """Choose a temperature, write the probe into the run directory, and return it."""
     settings = config.rollout.temperature
     assert isinstance(settings, DiversityTemperature)
+    return write_probe(run, settings, points, digest=probe_digest(config))
+
+
+def write_probe(
+    run: RunDirectory, settings: DiversityTemperature, points: Sequence[ProbePoint], *, digest: str
+) -> Probe:
+    """Choose a temperature, write the probe, and return it; `digest` as `probe_digest` makes it."""
     probe = Probe(
-        digest=probe_digest(config),
+        digest=digest,
         points=tuple(points),
         choice=choose_temperature(points, settings),
         converged_diversity=settings.converged_diversity,

@@ -63,6 +63,7 @@ def record_step(
     optimizer: Mapping[str, float],
     seconds: Mapping[str, float],
     filtered_P_G: Groups = (),
+    num_filtered: int = 0,
     history: Sequence[Mapping[str, Any]] = (),
     watch: DiversityWatch | None = None,
     breaks: Collection[int] = (),
@@ -78,6 +79,7 @@ def record_step(
         optimizer: means over the step's updates.
         seconds: wall time by phase.
         filtered_P_G: groups that dynamic filtering left out; counted, and in no other figure and no file.
+        num_filtered: groups that an engine has left out by itself and tells no more of.
         history: the metrics rows of the steps before.
         watch: how a decline of diversity is told.
         breaks: steps at which the temperature schedule jumps.
@@ -106,7 +108,7 @@ def record_step(
         optimizer=dict(optimizer),
         seconds=dict(seconds),
         mismatch=summarise_mismatch(samples),
-        filtered_groups=len(filtered_P_G),
+        filtered_groups=len(filtered_P_G) + num_filtered,
         sampled_accuracy=summarise_accuracy([*samples, *(s for group in filtered_P_G for s in group)])[0],
         rewards=average_rewards(samples),
     )

@@ -33,12 +33,25 @@ class RolloutReader:
         """Return the rollouts of one problem's responses."""
         texts = self.tokenizer.batch_decode([list(ids) for ids in responses], skip_special_tokens=True)
         return [
-            Rollout(
-                problem_id=task.problem.id,
-                prompt=task.prompt.text,
-                completion=f"<think>{text}" if self.opens_thinking else text,
-                token_ids=tuple(ids),
-                is_truncated=len(ids) >= max_response_tokens and ids[-1] not in self.end_ids,
+            self.make_rollout(
+                task.problem.id, task.prompt.text, ids, text=text, max_response_tokens=max_response_tokens
             )
             for text, ids in zip(texts, responses, strict=True)
         ]
+
+    def read_one(self, problem_id: str, prompt: str, token_ids: Sequence[int], *, max_response_tokens: int) -> Rollout:
+        """Return the rollout of one response."""
+        text = self.tokenizer.decode(list(token_ids), skip_special_tokens=True)
+        return self.make_rollout(problem_id, prompt, token_ids, text=text, max_response_tokens=max_response_tokens)
+
+    def make_rollout(
+        self, problem_id: str, prompt: str, token_ids: Sequence[int], *, text: str, max_response_tokens: int
+    ) -> Rollout:
+        """Return the rollout of a response that was decoded."""
+        return Rollout(
+            problem_id=problem_id,
+            prompt=prompt,
+            completion=f"<think>{text}" if self.opens_thinking else text,
+            token_ids=tuple(token_ids),
+            is_truncated=len(token_ids) >= max_response_tokens and token_ids[-1] not in self.end_ids,
+        )

@@ -11,7 +11,7 @@ from functools import partial
 
 from microcoder.extract import USUAL, Extractor
 from microcoder.metrics import ScoredRollout
-from microcoder.rewards import ALL_TESTS, RewardSum, score_verdict
+from microcoder.rewards import ALL_TESTS, Reward, RewardSum, score_verdict
 from microcoder.serving.judging import BatchJudge
 from microcoder.training.advantages import Advantage
 from microcoder.training.algorithm_config import AlgorithmConfig
@@ -101,8 +101,17 @@ def score_rollouts(
     ]
     drafts_P_G = _judge_drafts(rollouts_P_G, programs_P_G, draws_P_G, problems_P, judge=judge, rules=rules)
     return [
-        _score_group(*group, problem=problem, rules=rules)
-        for *group, problem in zip(
+        decide_group(
+            rollouts_G,
+            programs_G,
+            verdicts_G,
+            [rules.reward(problem, *one) for one in zip(rollouts_G, programs_G, verdicts_G, strict=True)],
+            draws_G,
+            drafts_G,
+            tier=problem.tier,
+            rules=rules,
+        )
+        for rollouts_G, programs_G, verdicts_G, draws_G, drafts_G, problem in zip(
             rollouts_P_G, programs_P_G, verdicts_P_G, draws_P_G, drafts_P_G, problems_P, strict=True
         )
     ]
@@ -197,17 +206,29 @@ def _build_penalty(masking: Masking, max_response_tokens: int) -> Penalty:
     return penalise_nothing
 
 
-def _score_group(
+def decide_group(
     rollouts_G: Sequence[Rollout],
     programs_G: Sequence[Program],
     verdicts_G: Sequence[Verdict],
+    worth_G: Sequence[Reward],
     draws_G: Sequence[float],
     drafts_G: Sequence[Verdict | None],
     *,
-    problem: Problem,
+    tier: str | None,
     rules: Rules,
 ) -> list[ScoredRollout]:
-    worth_G = [rules.reward(problem, *judged) for judged in zip(rollouts_G, programs_G, verdicts_G, strict=True)]
+    """Decide about a group that was judged: penalties, masks, advantages.
+
+    Args:
+        rollouts_G: the responses to one problem.
+        programs_G: their programs.
+        verdicts_G: the judgements on those.
+        worth_G: what each is worth by itself, `rules.reward`.
+        draws_G: see `draw_uniform`.
+        drafts_G: the judgements on incomplete programs, where the mask asked for them.
+        tier: of the problem.
+        rules: how rewards become advantages, and whose becomes zero.
+    """
     penalties_G = [
         rules.penalise(rollout, worth.total or 0.0) for rollout, worth in zip(rollouts_G, worth_G, strict=True)
     ]
@@ -233,7 +254,7 @@ def _score_group(
             reward=rewards_G[index],
             advantage=0.0 if reason else advantages_G[index],
             masked_why=str(reason) if reason else "",
-            tier=problem.tier,
+            tier=tier,
             sample_index=index,
             length_penalty=penalties_G[index],
             rewards=worth_G[index].parts,

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
-from microcoder.training.engines.verl.sampler import SampleRequest, sample
+from microcoder.training.engines.verl.cpu.sampler import SampleRequest, sample
 
 PROMPTS = ["Read n.", "Print the sum of two numbers.", "Given a list, return the largest of it, or 0."]
 
@@ -25,8 +25,8 @@ def policy(tiny_checkpoint: Path) -> tuple[torch.nn.Module, list[list[int]], int
 def test_a_response_is_the_same_alone_and_in_a_batch(policy: tuple) -> None:
     model, prompts, pad, end = policy
     requests = [SampleRequest(prompts[i % 3], (0.7, 1.3)[i % 2], (10, 40)[i % 2], seed=i) for i in range(12)]
-    together = sample(model, requests, pad_id=pad, end_ids=[end])
-    alone = [sample(model, [request], pad_id=pad, end_ids=[end])[0] for request in requests]
+    together = [found.token_ids for found in sample(model, requests, pad_id=pad, end_ids=[end])]
+    alone = [sample(model, [request], pad_id=pad, end_ids=[end])[0].token_ids for request in requests]
     assert together == alone
     assert all(len(r) == q.max_tokens or r[-1] == end for r, q in zip(together, requests, strict=True))
     assert any(r[-1] == end and len(r) < q.max_tokens for r, q in zip(together, requests, strict=True))
@@ -36,7 +36,7 @@ def test_tokens_come_as_often_as_the_model_says(policy: tuple) -> None:
     model, prompts, pad, _ = policy
     number, temperature = 4000, 0.5
     requests = [SampleRequest(prompts[0], temperature, 1, seed) for seed in range(number)]
-    counts = Counter(response[0] for response in sample(model, requests, pad_id=pad, end_ids=[]))
+    counts = Counter(found.token_ids[0] for found in sample(model, requests, pad_id=pad, end_ids=[]))
     with torch.no_grad():
         shares = torch.softmax(model(torch.tensor([prompts[0]])).logits[0, -1] / temperature, -1)
     for token in shares.topk(5).indices.tolist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from verl_runs import RECIPE, needs_verl
 
 from microcoder.config import load_config
 from microcoder.errors import ConfigError
+from microcoder.runs import RunDirectory
 from microcoder.training.config import RayConfig, TrainConfig
 from microcoder.training.engines.verl.devices import Devices, find_devices
 
@@ -19,13 +21,24 @@ pytestmark = needs_verl
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from microcoder.training.engines.verl.translate import Launch
 
-def translated(**changes: str) -> DictConfig:
-    from microcoder.training.engines.verl.translate import translate
+
+CPUS = Devices("cpu", 1, 2)
+
+
+def launched(*, devices: Devices = CPUS, **changes: str) -> Launch:
+    from microcoder.training.engines.verl.translate import Place, translate
 
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": "tiny", **changes})
-    devices = Devices(kind="cpu", num_nodes=1, per_node=2)
-    return translate(config, model_path="/tiny", devices=devices, longest_prompt_tokens=77)
+    return translate(config, devices=devices, place=Place(RunDirectory(Path("runs/test")), "/tiny", 77))
+
+
+def translated(**changes: str) -> DictConfig:
+    """verl's whole configuration, as its command line makes it of a launch."""
+    from microcoder.training.engines.verl.translate import check
+
+    return check(launched(**changes))
 
 
 @pytest.fixture(autouse=True)
@@ -118,16 +131,16 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
     ("changes", "message"),
     [
         ({"verl.data.train_batch_size": "4"}, "is decided by the recipe"),
-        ({"verl.actor_rollout_ref.rollout.temperature": "0.5"}, "would change nothing"),
-        ({"verl.algorithm.norm_adv_by_std_in_grpo": "false"}, r"use \[algorithm\]"),
-        ({"verl.reward.custom_reward_function.path": "mine.py"}, r"use \[\[rewards\]\] and \[evaluator\]"),
+        ({"verl.actor_rollout_ref.rollout.temperature": "0.5"}, "is decided by the recipe"),
+        ({"verl.algorithm.norm_adv_by_std_in_grpo": "false"}, "would change nothing; use algorithm.advantage"),
+        ({"verl.reward.custom_reward_function.path": "mine.py"}, r"would change nothing; use \[\[rewards\]\]"),
         ({"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"}, "did you mean actor_rollout_ref.actor.clip_ratio_h"),
         ({"algorithm.advantage": "dr_grpo"}, "cannot follow rollout.length_stages"),
-        ({"model.lora.rank": "4"}, "model.lora is not mapped"),
+        ({"model.lora.rank": "4", "model.lora.use_dora": "true"}, "model.lora.use_dora is not in verl"),
+        ({"algorithm.group_filtering": "{kind = 'dynamic', max_rounds = 7}"}, "asks others until a step is full"),
         ({"optimizer.schedule": "linear"}, "is not in verl 0.9.1; use constant_with_warmup, cosine"),
         ({"optimizer.name": "adafactor"}, "cannot be had from verl 0.9.1; use one of adamw_torch_fused"),
-        ({"model.attn_implementation": "eager", "verl.actor_rollout_ref.model.use_remove_padding": "true"}, "decided"),
-        ({"verl.actor_rollout_ref.rollout.log_prob_micro_batch_size": "4"}, "verl refuses"),
+        ({"verl.actor_rollout_ref.actor.loss_agg_mode": "sum"}, "is decided by the recipe"),
     ],
 )
 def test_what_cannot_be_mapped_is_an_error(changes: dict[str, str], message: str) -> None:
@@ -150,3 +163,114 @@ def test_devices_that_cannot_be_seen_are_asked_for(settings: RayConfig, message:
         find_devices(settings)
     assert find_devices(RayConfig(address="auto", num_nodes=2, processes_per_node=8)) == Devices("cuda", 2, 8)
     assert find_devices(RayConfig(address="auto", device="cpu")) == Devices("cpu", 1, 1)
+
+
+def test_values_survive_hydras_grammar() -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    from microcoder.training.engines.verl.translate import as_literal
+
+    values: list[Any] = [
+        "a b",
+        "7",
+        "true",
+        'say "x"',
+        "a,b",
+        "{x}",
+        "file.py:f",
+        "",
+        "é",
+        r"C:\\x",
+        1e-06,
+        None,
+        False,
+    ]
+    for value in [*values, values, {"a": values}]:
+        (found,) = OverridesParser.create().parse_overrides([f"+x={as_literal(value)}"])
+        assert found.value() == value
+
+
+def test_what_runs_on_gpus_never_holds_whole_logits_or_padding_or_seeds() -> None:
+    changes = {"rollout.backend": "vllm", "rollout.max_response_tokens": "8192", "rollout.length_stages": "[]"}
+    options = launched(devices=Devices("cuda", 1, 8), **changes).options
+    actor, model = "actor_rollout_ref.actor", "actor_rollout_ref.model"
+    assert (options[f"{model}.use_remove_padding"], options[f"{model}.use_fused_kernels"]) == (True, True)
+    assert options[f"{actor}.use_dynamic_bsz"] is True
+    assert options[f"{actor}.ppo_max_token_len_per_gpu"] == 8 * (77 + 8192)
+    assert options["actor_rollout_ref.rollout.calculate_log_probs"] is True
+    assert not any("seeded_sampling" in name for name in options)
+    assert options["trainer.n_gpus_per_node"] == 8
+
+
+def test_features_of_verl_are_reached() -> None:
+    verl = translated(
+        **{
+            "verl.algorithm.rollout_correction.rollout_is": "token",
+            "verl.actor_rollout_ref.rollout.multi_turn.enable": "true",
+            "verl.actor_rollout_ref.rollout.agent.default_agent_loop": "tool_agent",
+            "verl.trainer.logger": '["console", "wandb"]',
+            "verl.trainer.rollout_data_dir": "dumps",
+            "model.lora.rank": "4",
+        }
+    )
+    assert verl.algorithm.rollout_correction.rollout_is == "token"
+    assert verl.actor_rollout_ref.rollout.calculate_log_probs is True
+    assert verl.actor_rollout_ref.rollout.agent.default_agent_loop == "tool_agent"
+    assert (verl.actor_rollout_ref.model.lora_rank, verl.actor_rollout_ref.model.lora_alpha) == (4, 32)
+    assert verl.trainer.rollout_data_dir == "dumps"
+
+
+ELSEWHERE = {
+    "cpu_threads": "the environment of verl's processes",
+    "engine": "chooses verl",
+    "evaluation.batch_rollouts": "below samples_per_problem it is one problem at a time",
+    "evaluation.comparison": "the problems that are written for verl",
+    "evaluator.comparison": "the problems that are written for verl",
+    "evaluator.languages": "read with the recipe",
+    "hub": "the launcher, when verl has saved",
+    "logging.to": "the launcher, which reads the metrics",
+    "model.kind": "the folder of the model",
+    "model.path": "the folder of the model",
+    "model.revision": "the folder of the model",
+    "problems": "the rows that are written for verl",
+    "prompt": "the rows that are written for verl",
+    "ray": "the devices, and the launcher's patience",
+    "trl": "refused where it is not empty",
+    "verl": "passed on",
+}
+"""Keys that act before or beside verl's command line."""
+
+
+def test_every_key_acts_or_is_refused() -> None:
+    """Change each key that is a number or a switch: the launch changes, or the error says why it cannot."""
+    from microcoder.config import flatten
+    from microcoder.training.engines.verl.translate import Place, translate
+
+    base = {**RECIPE, "model.path": "tiny", "model.lora.rank": "8", "algorithm.kl_coefficient": "0.1"}
+    config = load_config(TrainConfig, overrides={**base, "rollout.length_stages": "[]"})
+    place, devices = Place(RunDirectory(Path("runs/test")), "/tiny", 77), Devices("cpu", 1, 2)
+    usual, silent, changed = translate(config, devices=devices, place=place).words, [], 0
+    for key, value in flatten(config.model_dump(mode="json")).items():
+        if isinstance(value, bool):
+            other: Any = not value
+        elif isinstance(value, int | float):
+            other = value * 2 if value else 1
+        else:
+            continue
+        if any(key == name or key.startswith(f"{name}.") for name in ELSEWHERE):
+            continue
+        values = config.model_dump(mode="json")
+        table = values
+        *tables, last = key.split(".")
+        for name in tables:
+            table = table[name]
+        table[last] = other
+        try:
+            words = translate(TrainConfig.model_validate(values), devices=devices, place=place).words
+        except ValueError:
+            continue
+        changed += 1
+        if words == usual:
+            silent.append(key)
+    assert silent == []
+    assert changed > 30

@@ -1,4 +1,7 @@
-"""What the verl tests train: the smallest run with a stage of temperature and one of length."""
+"""What the verl tests train: the smallest runs with a stage of temperature and one of length.
+
+Most of a run is the start: its processes import torch or verl one after the other. So there are few, started at once.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ RECIPE = {
     "problems.seed": "5",
     "prompt.style": "bare",
     "cpu_threads": "1",
-    "num_steps": "2",
+    "num_steps": "3",
     "model.kind": "hugging_face",
     "model.compute_dtype": "float32",
     "model.gradient_checkpointing": "false",
@@ -46,7 +49,7 @@ RECIPE = {
     "algorithm.masking.repeat_window_tokens": "4",
     "algorithm.masking.leave_out_of": "denominator",
     "optimizer.learning_rate": "1e-3",
-    "evaluation.every_steps": "2",
+    "evaluation.every_steps": "3",
     "evaluation.samples_per_problem": "2",
     "evaluation.sweep_temperatures": "[0.4]",
     "evaluator.workers": "1",
@@ -66,12 +69,17 @@ def start_training(checkpoint: Path, run: Path, **changes: str) -> subprocess.Po
     )
 
 
+def finish(process: subprocess.Popen[str], run: RunDirectory) -> RunDirectory:
+    """Wait for the end of a training."""
+    output, _ = process.communicate(timeout=1500)
+    log = run.logs / "verl.log"
+    assert process.returncode == 0, output + (log.read_text(errors="replace")[-4000:] if log.exists() else "")
+    return run
+
+
 def train(checkpoint: Path, run: Path, **changes: str) -> RunDirectory:
     """Train to the end."""
-    process = start_training(checkpoint, run, **changes)
-    output, _ = process.communicate(timeout=600)
-    assert process.returncode == 0, output
-    return RunDirectory(run)
+    return finish(start_training(checkpoint, run, **changes), RunDirectory(run))
 
 
 def comparable_rollouts(path: Path) -> list[dict[str, Any]]:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
 from microcoder.errors import ConfigError
 from microcoder.training.config import RayConfig
 
 CPU, CUDA = "cpu", "cuda"
-DEVICE_VARIABLE = "MICROCODER_VERL_DEVICE"
-"""Set to `cpu` in the environment of every process of a run on the CPU."""
-THREADS_VARIABLE = "MICROCODER_CPU_THREADS"
-"""Threads of torch in a process that samples on the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +31,8 @@ def find_devices(settings: RayConfig) -> Devices:
     Raises:
         ConfigError: the recipe leaves open what cannot be seen from here.
     """
+    import torch  # which the dry run of the command line does without
+
     num_gpus = torch.cuda.device_count()
     if settings.address is None:
         if settings.num_nodes > 1:
@@ -57,3 +53,11 @@ def find_devices(settings: RayConfig) -> Devices:
             "a cluster without any, --ray.device cpu"
         )
     return Devices(kind=kind, num_nodes=settings.num_nodes, per_node=settings.processes_per_node or seen)
+
+
+def count_processes(settings: RayConfig) -> int:
+    """Return how many training processes a recipe means, as far as it can be told from here."""
+    try:
+        return find_devices(settings).number
+    except (ConfigError, ModuleNotFoundError):
+        return settings.num_nodes * (settings.processes_per_node or 1)

@@ -1,43 +1,39 @@
-"""The verl engine: loads the tokenizer, starts or joins Ray, runs the steps that are missing.
-
-The trainer runs in this process, with the judge and the run directory; weights, optimizer and rollouts live in Ray's.
-"""
+"""The verl engine: checks a recipe, writes its data for verl, launches stock verl with our plug-in and watches it."""
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from huggingface_hub import snapshot_download
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
-from microcoder.errors import ConfigError, TrainingError
+from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
 from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import cut_batches
-from microcoder.training.chat import check_options, encode_prompts, opens_thinking
+from microcoder.training.chat import check_options, encode_prompts
 from microcoder.training.checkpoints import copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.verl.devices import CPU, DEVICE_VARIABLE, Devices, find_devices
-from microcoder.training.interrupts import stop_between_steps
+from microcoder.training.engines.verl.cluster import await_devices
+from microcoder.training.engines.verl.data import write_data
+from microcoder.training.engines.verl.devices import CPU, Devices, find_devices
+from microcoder.training.engines.verl.launch import build_environment, run_verl
+from microcoder.training.engines.verl.settings import RunSettings
+from microcoder.training.engines.verl.translate import Launch, Place, check, translate
 from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.observer import Observer
 from microcoder.training.optimizer_config import require_optimizer
-from microcoder.training.rollouts import RolloutReader, end_token_ids
+from microcoder.training.probe import probe_digest
+from microcoder.training.rollouts import end_token_ids
 from microcoder.training.tasks import Tasks
 from microcoder.training.warmstart import find_model
 from microcoder.training.weights import load_tokenizer, silence_transformers
-
-if TYPE_CHECKING:
-    from microcoder.training.engines.verl.trainer import MicroCoderTrainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +46,8 @@ class Policy:
     """Tokens that end a response."""
 
 
-def import_verl(devices: Devices) -> None:
-    """Import verl for these devices; what it is imported with holds for the process.
+def require_verl() -> None:
+    """Refuse to go on without verl.
 
     Raises:
         ConfigError: it is not installed.
@@ -60,16 +56,10 @@ def import_verl(devices: Devices) -> None:
         raise ConfigError(
             "engine = 'verl' needs verl, which is not installed; type: pip install 'microcoder[train,verl]'"
         )
-    if devices.kind == CPU:
-        os.environ[DEVICE_VARIABLE] = CPU
-    os.environ.setdefault("VERL_LOGGING_LEVEL", "ERROR")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # verl names every engine that is not installed
-        import microcoder.training.engines.verl.trainer  # noqa: F401
 
 
 def is_main_process() -> bool:
-    """Return whether this process writes the run's files: the others are Ray's."""
+    """Return whether this process writes the run's files: the others are verl's."""
     return True
 
 
@@ -94,17 +84,11 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
     silence_transformers()
+    require_verl()
     devices = find_devices(config.ray)
-    import_verl(devices)
     cut_batches(config, num_processes=devices.number)
     require_optimizer(config.optimizer)
-    backend = config.rollout.backend
-    if backend != "transformers" and find_spec(backend) is None:
-        raise ConfigError(
-            f"rollout.backend = '{backend}', but it is not installed; pass --rollout.backend transformers, or make an "
-            f"environment of its own on GPU machines, as verl pins another torch for {backend} than the extra `train`: "
-            f"pip install 'microcoder[insights]' 'verl[{backend}]==0.9.1'"
-        )
+    _require_gpu_packages(config, devices)
     source = find_model(config, observer)
     local = Path(source).is_dir()
     revision = config.model.revision if isinstance(config.model, HuggingFaceModel) else None
@@ -115,10 +99,56 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
         generation: GenerationConfig | None = GenerationConfig.from_pretrained(folder)
     except OSError:
         generation = None
-    from microcoder.training.engines.verl.translate import translate
-
-    translate(config, model_path=folder, devices=devices, longest_prompt_tokens=1)
+    check(translate(config, devices=devices, place=Place(RunDirectory(Path("runs/new")), folder, 1)))
     return Policy(folder, tokenizer, tuple(end_token_ids(tokenizer, generation)))
+
+
+def _require_gpu_packages(config: TrainConfig, devices: Devices) -> None:
+    """Refuse to start on this machine's GPUs without what samples and computes there."""
+    backend = config.rollout.backend
+    if backend != "transformers" and find_spec(backend) is None:
+        raise ConfigError(
+            f"rollout.backend = '{backend}', but it is not installed; make an environment of its own on GPU machines, "
+            f"as verl pins another torch for {backend} than the extra `train`: "
+            f"pip install 'microcoder[insights]' 'verl[{backend}]==0.9.1'"
+        )
+    asked = config.model.attn_implementation if isinstance(config.model, HuggingFaceModel) else None
+    if devices.kind != CPU and asked is None and find_spec("flash_attn") is None:
+        raise ConfigError(
+            "verl computes without padding by flash_attn, which is not installed; type: pip install flash-attn "
+            "--no-build-isolation, or pass --model.attn-implementation sdpa (padded: slower, and more memory)"
+        )
+
+
+def plan_launch(
+    config: TrainConfig,
+    *,
+    policy: Policy,
+    tasks: Tasks,
+    run: RunDirectory,
+    resume_step: int | None = None,
+    settings: RunSettings | None = None,
+) -> Launch:
+    """Return what `train` launches, checked by hydra and verl.
+
+    Raises:
+        ConfigError: verl does not take it.
+    """
+    prompts = [task.prompt for task in (*tasks.train, *tasks.heldout)]
+    encoded = encode_prompts(policy.tokenizer, prompts, config.prompt.chat_template_options)
+    step, every = resume_step or 0, config.evaluation.every_steps
+    evaluated = {row["step"] for row in run.read_evaluations()} if run.evaluations.exists() else set()
+    place = Place(
+        run,
+        policy.folder,
+        max(map(len, encoded)),
+        resume_step=resume_step,
+        validates_first=step % every == 0 and step not in evaluated,
+        settings=settings or RunSettings(),
+    )
+    launch = translate(config, devices=find_devices(config.ray), place=place)
+    check(launch)
+    return launch
 
 
 def train(
@@ -141,114 +171,43 @@ def train(
     """
     if callbacks:
         raise ConfigError("engine verl takes no callbacks; leave them out, or use --engine trl")
-    with _open_trainer(
-        config,
-        policy=policy,
-        tasks=tasks,
-        judge=judge,
-        run=run,
-        run_clock=run_clock,
-        resume_step=resume_step,
-        observer=observer,
-    ) as (trainer, sampler):
-        with stop_between_steps(trainer, observer):
-            trainer.fit(sampler)
-        if trainer.global_steps < config.num_steps:
-            raise KeyboardInterrupt
+    settings = RunSettings(probe_digest=probe_digest(config), **run_clock.read())
+    _launch(config, policy=policy, tasks=tasks, run=run, observer=observer, resume_step=resume_step, settings=settings)
+    if run.latest_checkpoint_step() != config.num_steps:
+        raise KeyboardInterrupt
 
 
 def probe(
     config: TrainConfig, *, policy: Policy, tasks: Tasks, judge: BatchJudge, run: RunDirectory, observer: Observer
 ) -> None:
     """Probe the untrained model and record the temperature that was chosen; train nothing."""
-    with _open_trainer(
-        config,
-        policy=policy,
-        tasks=tasks,
-        judge=judge,
-        run=run,
-        run_clock=RunClock(),
-        resume_step=None,
-        observer=observer,
-    ) as (trainer, sampler):
-        trainer.use_sampler(sampler)
-        trainer.probe_temperatures()
+    settings = RunSettings(probe_digest=probe_digest(config), probe_only=True)
+    _launch(config, policy=policy, tasks=tasks, run=run, observer=observer, resume_step=None, settings=settings)
 
 
-@contextmanager
-def _open_trainer(
+def _launch(
     config: TrainConfig,
     *,
     policy: Policy,
     tasks: Tasks,
-    judge: BatchJudge,
     run: RunDirectory,
-    run_clock: RunClock,
-    resume_step: int | None,
     observer: Observer,
-) -> Iterator[tuple[MicroCoderTrainer, Any]]:
-    """Start everything that a run computes with: Ray, the queue, training processes, rollout servers."""
+    resume_step: int | None,
+    settings: RunSettings,
+) -> None:
+    launch = plan_launch(config, policy=policy, tasks=tasks, run=run, resume_step=resume_step, settings=settings)
+    write_data(config, tasks, run.root / "verl")
     devices = find_devices(config.ray)
-    import_verl(devices)
-    import transfer_queue
-    from verl.trainer.ppo.v1 import AgentLoopManagerTQ
-
-    from microcoder.training.engines.verl.cluster import open_cluster
-    from microcoder.training.engines.verl.trainer import MicroCoderTrainer
-    from microcoder.training.engines.verl.translate import translate
-
-    prompts = [task.prompt for task in (*tasks.train, *tasks.heldout)]
-    template_options = config.prompt.chat_template_options
-    verl_config = translate(
-        config,
-        model_path=policy.folder,
-        devices=devices,
-        longest_prompt_tokens=max(map(len, encode_prompts(policy.tokenizer, prompts, template_options))),
-    )
+    await_devices(config.ray, devices, observer=observer)
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
     machine = run.read_manifest()["machine"] if run.manifest.exists() else describe_machine(config)
     num_threads = machine["num_threads"] if devices.kind == CPU else config.cpu_threads
-    observer.phase("start Ray")
-    with open_cluster(config.ray, devices, num_threads=num_threads, observer=observer):
-        transfer_queue.init(verl_config.transfer_queue)
-        try:
-            run.logs.mkdir(parents=True, exist_ok=True)
-            with (
-                (run.logs / "verl.log").open("a", encoding="utf-8") as log,
-                redirect_stdout(log),
-                warnings.catch_warnings(),
-            ):
-                warnings.simplefilter("ignore")
-                trainer = MicroCoderTrainer(
-                    verl_config,
-                    recipe=config,
-                    tokenizer=policy.tokenizer,
-                    reader=RolloutReader(
-                        policy.tokenizer, policy.end_ids, opens_thinking(policy.tokenizer, template_options)
-                    ),
-                    tasks=tasks,
-                    judge=judge,
-                    run=run,
-                    run_clock=run_clock,
-                    resume_step=resume_step,
-                    observer=observer,
-                )
-                trainer.init()
-                sampler = AgentLoopManagerTQ.create(config=verl_config, llm_client=trainer.get_llm_client())
-            yield trainer, sampler
-        except Exception as error:
-            if type(error).__module__.startswith("ray."):
-                raise TrainingError(_first_cause(error)) from error
-            raise
-        finally:
-            transfer_queue.close()
-
-
-def _first_cause(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (
-        f"a process of the cluster failed ({type(error).__name__}): {lines[-1] if lines else 'no reason given'}; "
-        "its log is in /tmp/ray/session_latest/logs; the same command goes on from the last checkpoint"
+    run_verl(
+        launch,
+        run=run,
+        config=config,
+        environment=build_environment(devices, num_threads=num_threads),
+        observer=observer,
     )
 
 

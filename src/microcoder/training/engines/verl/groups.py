@@ -52,9 +52,7 @@ def estimate(
     return spread, spread
 
 
-def register() -> None:
-    """Make them known to verl by name, in this process."""
-    from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
-
+def register(registry: dict[str, Any]) -> None:
+    """Enter them into verl's registry by name."""
     for name, advantage in ADVANTAGES.items():
-        ADV_ESTIMATOR_REGISTRY.setdefault(PREFIX + name, partial(estimate, advantage))
+        registry.setdefault(PREFIX + name, partial(estimate, advantage))

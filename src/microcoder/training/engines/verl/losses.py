@@ -93,11 +93,11 @@ def refuse_unmappable_loss(config: TrainConfig, devices: Devices) -> None:
             "Dr. GRPO divides the loss by L_max, which verl fixes at the start, so it cannot follow "
             'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl'
         )
-    rollouts = batch.ppo_mini_batch_size * config.rollout.num_samples // devices.number
-    passes = rollouts / batch.micro_batch_rollouts
-    if isinstance(loss, GeoMeanLoss) and passes != 1:
-        raise ConfigError(
-            f'loss = "geo_mean" is a mean over one pass in verl 0.9.1, and the passes of an update are added up: with '
-            f"batch.micro_batch_rollouts = {batch.micro_batch_rollouts} it would be {passes:g} times "
-            f'too large; use --batch.micro_batch_rollouts {rollouts}, or loss = "gspo"'
-        )
+    if isinstance(loss, GeoMeanLoss):
+        rollouts = batch.ppo_mini_batch_size * config.rollout.num_samples // devices.number
+        if rollouts != batch.micro_batch_rollouts:
+            raise ConfigError(
+                f'loss = "geo_mean" is a mean over one pass in verl 0.9.1, and the passes of an update are added up: '
+                f"with batch.micro_batch_rollouts = {batch.micro_batch_rollouts} it would be too large; "
+                f'use --batch.micro_batch_rollouts {rollouts}, or loss = "gspo"'
+            )

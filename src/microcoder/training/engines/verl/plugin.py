@@ -1,42 +1,104 @@
 """What verl loads in every one of its processes (entry point group `verl.plugins`): our names in its registries.
 
-Nothing is imported here that a process may not need, and nothing is changed for users of verl who use none of it.
+Nothing of verl is imported here: each name is entered when verl itself imports the module that holds the registry. So a
+process pays for what it uses, and users of verl who use none of it for nothing.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
-from importlib.util import find_spec
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
 
-from verl.utils import import_utils
+from microcoder.training.engines.verl.names import AGENT_LOOP, DEVICE_VARIABLE, PACKAGE, REWARD_MANAGER
 
-from microcoder.training.engines.verl.devices import CPU, DEVICE_VARIABLE
-from microcoder.training.engines.verl.platform import use_cpu
-from microcoder.training.engines.verl.requests import AGENT_LOOP, ROLLOUT
 
-if find_spec("trl") is not None and find_spec("trl.experimental.ppo") is None:
-    # verl patches a class for critics wherever TRL is installed; TRL has dropped it.
-    import_utils.is_trl_available = lambda: False
-if os.environ.get(DEVICE_VARIABLE) == CPU:
-    # First: other modules of verl ask for the device as they are imported.
+def _enter_trainers(module: ModuleType) -> None:
+    importlib.import_module(f"{PACKAGE}.trainer").register()
+
+
+def _enter_estimators(module: ModuleType) -> None:
+    importlib.import_module(f"{PACKAGE}.groups").register(module.ADV_ESTIMATOR_REGISTRY)
+
+
+def _enter_agent_loop(module: ModuleType) -> None:
+    module._agent_loop_registry[AGENT_LOOP] = {"_target_": f"{PACKAGE}.sampling.SingleTurn"}
+
+
+def _enter_reward_manager(module: ModuleType) -> None:
+    module.register(REWARD_MANAGER)(importlib.import_module(f"{PACKAGE}.reward").JudgeRewardManager)
+
+
+def _forget_trl(module: ModuleType) -> None:
+    # verl patches a class for critics wherever TRL is installed; TRL has dropped it. Looked for without an import.
+    trl = importlib.util.find_spec("trl")
+    if trl is not None and not any(Path(place, "experimental", "ppo").exists() for place in _places(trl)):
+        module.is_trl_available = lambda: False  # type: ignore[attr-defined]
+
+
+def _places(spec: ModuleSpec) -> Sequence[str]:
+    return list(spec.submodule_search_locations or ())
+
+
+HOOKS: Mapping[str, Callable[[ModuleType], None]] = {
+    "verl.utils.import_utils": _forget_trl,
+    "verl.trainer.ppo.core_algos": _enter_estimators,
+    "verl.trainer.ppo.v1": _enter_trainers,
+    "verl.experimental.agent_loop.agent_loop": _enter_agent_loop,
+    "verl.experimental.reward_loop.reward_manager": _enter_reward_manager,
+}
+
+
+class _HookedLoader(Loader):
+    """Imports a module as its own loader does, then enters our names into it."""
+
+    def __init__(self, loader: Loader, hook: Callable[[ModuleType], None]) -> None:
+        self._loader, self._hook = loader, hook
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        self._hook(module)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules that have a hook, each once."""
+
+    def __init__(self, hooks: Mapping[str, Callable[[ModuleType], None]]) -> None:
+        self._hooks = dict(hooks)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        hook = self._hooks.pop(fullname, None)
+        if hook is None:
+            return None
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _HookedLoader(spec.loader, hook)
+        return spec
+
+
+def install(hooks: Mapping[str, Callable[[ModuleType], None]]) -> None:
+    """Enter names into modules: now where they are imported already, else once they are."""
+    for name in [name for name in hooks if name in sys.modules]:
+        hooks[name](sys.modules[name])
+    sys.meta_path.insert(0, _Finder({name: hook for name, hook in hooks.items() if name not in sys.modules}))
+
+
+install(HOOKS)
+if os.environ.get(DEVICE_VARIABLE) == "cpu":
+    from microcoder.training.engines.verl.cpu.hooks import CPU_HOOKS, use_cpu
+
     use_cpu()
-
-from verl.experimental.agent_loop.agent_loop import _agent_loop_registry
-from verl.workers.rollout import base
-from verl.workers.rollout.replica import RolloutReplica, RolloutReplicaRegistry
-
-from microcoder.training.engines.verl import groups
-
-PACKAGE = "microcoder.training.engines.verl"
-
-
-def _load_replica() -> type[RolloutReplica]:
-    from microcoder.training.engines.verl.rollout import TransformersReplica
-
-    return TransformersReplica
-
-
-_agent_loop_registry[AGENT_LOOP] = {"_target_": f"{PACKAGE}.agent_loop.MicroCoderAgentLoop"}
-RolloutReplicaRegistry.register(ROLLOUT, _load_replica)
-groups.register()
-base._ROLLOUT_REGISTRY[ROLLOUT, "async"] = f"{PACKAGE}.rollout.TransformersRollout"
+    install(CPU_HOOKS)

@@ -1,30 +1,34 @@
-"""TrainConfig -> verl's configuration: the one place where our terms meet verl's.
+"""TrainConfig -> the command line of stock verl: the one place where our terms meet verl's.
 
-Three kinds of verl options: what the recipe decides, which may not be overridden; what we choose for it to run well,
-which may; and the rest, at verl's defaults. `[verl]` in a recipe reaches the last two.
+Three kinds of options: what the recipe decides, which may not be overridden; what is chosen for it to run well, which
+may; and the rest, at verl's defaults. `[verl]` in a recipe reaches the last two, by verl's own names.
 """
 
 from __future__ import annotations
 
 import difflib
 import io
+import re
+import shlex
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from dataclasses import dataclass, field
 from importlib.resources import files
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
-
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from microcoder.config import flatten
 from microcoder.errors import ConfigError
+from microcoder.runs import RunDirectory
+from microcoder.training.advantages import ADVANTAGES
+from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.config import TrainConfig
+from microcoder.training.engines.verl.checkpoints import staging_folder, state_folder
 from microcoder.training.engines.verl.devices import CPU, Devices
 from microcoder.training.engines.verl.losses import ACTOR, refuse_unmappable_loss, translate_loss
-from microcoder.training.engines.verl.requests import AGENT_LOOP, ROLLOUT
-from microcoder.training.model_config import HuggingFaceModel
+from microcoder.training.engines.verl.names import AGENT_LOOP, REWARD_MANAGER, ROLLOUT, TRAINER_MODE
+from microcoder.training.engines.verl.settings import ESTIMATORS, OWN_ESTIMATOR, RunSettings
+from microcoder.training.model_config import HuggingFaceModel, LoraAdapter
 from microcoder.training.optimizer_config import OptimizerConfig
 
 OPTIMIZERS = {
@@ -37,39 +41,108 @@ OPTIMIZERS = {
     "adamw_torch_4bit": ("torchao.optim", "AdamW4bit"),
 }
 """Ours -> module and class; verl runs torch's AdamW without its fused kernel."""
-ROLLOUT_CONFIG = "actor_rollout_ref.rollout"
-BYPASSED = {
-    "algorithm.rollout_correction": "[rollout.mismatch]",
-    "algorithm": "[algorithm]",
+MODEL, ROLLOUT_CONFIG = "actor_rollout_ref.model", "actor_rollout_ref.rollout"
+
+WITHOUT_EFFECT = {
+    "algorithm.gamma": "nothing: a response has one reward",
+    "algorithm.lam": "nothing: a response has one reward",
+    "algorithm.norm_adv_by_std_in_grpo": "algorithm.advantage",
+    "algorithm.kl_penalty": "algorithm.kl_coefficient",
+    "algorithm.kl_ctrl": "algorithm.kl_coefficient",
     "critic": "nothing: there is no critic",
-    "data": "[problems] and [batch]",
-    "reward": "[[rewards]] and [evaluator]",
-    f"{ROLLOUT_CONFIG}.temperature": "[rollout.temperature]",
-    f"{ROLLOUT_CONFIG}.val_kwargs": "[evaluation]",
+    "data.seed": "seed",
+    "reward.custom_reward_function": "[[rewards]]",
+    "reward.sandbox_fusion": "[evaluator]",
 }
-"""What verl would do itself and our trainer does with its own functions; with what to use instead."""
+"""verl's options that our advantages and our judge leave nothing to do; with what to use instead."""
 
 
-def translate(config: TrainConfig, *, model_path: str, devices: Devices, longest_prompt_tokens: int) -> DictConfig:
-    """Return verl's configuration of a recipe.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a launch finds its data, and puts what it makes."""
 
-    Args:
-        config: the recipe.
-        model_path: the folder that the starting weights are in.
-        devices: what there is to compute on.
-        longest_prompt_tokens: of all problems, training and held out.
+    run: RunDirectory
+    model_folder: str
+    longest_prompt_tokens: int
+    resume_step: int | None = None
+    validates_first: bool = True
+    """Whether held-out problems are asked before the first step of this launch."""
+    settings: RunSettings = field(default_factory=RunSettings)
+
+    @property
+    def data(self) -> Path:
+        """The folder of the rows and problems that verl reads."""
+        return self.run.root.absolute() / "verl"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What is typed to train with stock verl."""
+
+    options: Mapping[str, Any]
+    """By verl's names; a leading + adds what verl's files do not have."""
+
+    @property
+    def words(self) -> list[str]:
+        """The options as hydra takes them."""
+        return [f"{name}={as_literal(value)}" for name, value in self.options.items()]
+
+    def as_shell(self) -> str:
+        """Return the command as a user would type it."""
+        return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, self.words)])
+
+
+def translate(config: TrainConfig, *, devices: Devices, place: Place) -> Launch:
+    """Return the launch of a recipe.
 
     Raises:
-        ConfigError: verl cannot do what the recipe asks, or `[verl]` names what the recipe decides or nobody knows.
+        ConfigError: verl cannot do what the recipe asks, or `[verl]` names what the recipe decides.
     """
     refuse_unmappable(config, devices)
-    decided = _decided(config, model_path, devices, longest_prompt_tokens)
-    chosen = _chosen(config, devices)
-    composed = compose_defaults()
-    for name, value in {**decided, **chosen}.items():
-        OmegaConf.update(composed, name, value, force_add=True)
-    _override(composed, config.verl, decided=decided)
-    _check(composed)
+    decided = {
+        **_data(config, place),
+        **_actor(config),
+        **_rollout(config, devices),
+        **_plugin(config, place),
+        **_run(config, devices, place),
+    }
+    chosen = _chosen(config, devices, place)
+    for name in config.verl:
+        clash = next((mine for mine in decided if _overlap(name.lstrip("+"), mine.lstrip("+"))), None)
+        if clash:
+            raise ConfigError(
+                f"[verl] {name} is decided by the recipe ({clash} = {decided[clash]!r}); change the recipe's own key"
+            )
+        if instead := next((WITHOUT_EFFECT[one] for one in WITHOUT_EFFECT if _overlap(name.lstrip("+"), one)), None):
+            raise ConfigError(f"[verl] {name} would change nothing; use {instead}")
+    asked = {name.lstrip("+") for name in config.verl}
+    chosen = {name: value for name, value in chosen.items() if name.lstrip("+") not in asked}
+    return Launch({**decided, **chosen, **config.verl})
+
+
+def check(launch: Launch) -> Any:
+    """Let hydra and verl check a launch before anything is started; return verl's whole configuration.
+
+    Raises:
+        ConfigError: an option is unknown, or verl refuses its value.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+    from verl.trainer.ppo.utils import need_reference_policy
+    from verl.utils.config import validate_config
+
+    folder = str(files("verl.trainer") / "config")
+    try:
+        with initialize_config_dir(config_dir=folder, version_base=None):
+            composed = compose(config_name="ppo_trainer", overrides=launch.words)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(_explain(str(error), folder)) from None
+    try:
+        with redirect_stdout(io.StringIO()):
+            validate_config(composed, use_reference_policy=need_reference_policy(composed), use_critic=False)
+    except (ValueError, AssertionError, OmegaConfBaseException) as error:
+        raise ConfigError(f"verl refuses this recipe: {str(error).strip().splitlines()[0]}") from None
     return composed
 
 
@@ -79,36 +152,59 @@ def refuse_unmappable(config: TrainConfig, devices: Devices) -> None:
     Raises:
         ConfigError: what it is, and what to type.
     """
-    model = config.model
-    if isinstance(model, HuggingFaceModel) and model.lora is not None:
-        raise ConfigError("model.lora is not mapped to verl yet; leave it out, or use --engine trl")
     refuse_unmappable_loss(config, devices)
+    if config.rollout.corrects_mismatch and _has_own_correction(config):
+        raise ConfigError(
+            "rollout.mismatch and [verl] algorithm.rollout_correction correct one thing twice; pass "
+            "--rollout.mismatch.correction off, or leave out the latter"
+        )
+    model, filtering = config.model, config.algorithm.group_filtering
+    if isinstance(model, HuggingFaceModel) and model.lora is not None:
+        usual = LoraAdapter()
+        for name in ("dropout", "modules_to_save", "use_rslora", "use_dora"):
+            if getattr(model.lora, name) != getattr(usual, name):
+                raise ConfigError(f"model.lora.{name} is not in verl 0.9.1; leave it out, or use --engine trl")
+    usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
+    if isinstance(filtering, DynamicFiltering) and filtering.max_rounds != usual_rounds:
+        raise ConfigError(
+            "algorithm.group_filtering.max_rounds does nothing in verl, which asks others until a step is full; "
+            "leave it out, or use --engine trl"
+        )
+    if config.rollout.backend == "transformers" and devices.kind != CPU:
+        raise ConfigError(
+            'rollout.backend = "transformers" is engine trl\'s; on GPUs verl samples with --rollout.backend vllm'
+        )
 
 
-def compose_defaults() -> DictConfig:
-    """Return verl's own configuration, as its command line starts with it."""
-    with initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
-        return compose(config_name="ppo_trainer")
+def _data(config: TrainConfig, place: Place) -> dict[str, Any]:
+    batch, evaluation = config.batch, config.evaluation
+    longest = max(config.rollout.longest_response_tokens, evaluation.max_response_tokens or 0)
+    return {
+        # In the order of the run: a step's problems are the same on every engine.
+        "data.train_files": str(place.data / "train.parquet"),
+        "data.val_files": str(place.data / "heldout.parquet"),
+        "data.shuffle": False,
+        "data.train_batch_size": batch.train_batch_size,
+        "data.val_batch_size": max(1, evaluation.batch_rollouts // evaluation.samples_per_problem),
+        "data.max_prompt_length": place.longest_prompt_tokens,
+        "data.max_response_length": longest,
+        **{f"+data.apply_chat_template_kwargs.{k}": v for k, v in config.prompt.chat_template_options.items()},
+    }
 
 
-def _decided(config: TrainConfig, model_path: str, devices: Devices, longest_prompt_tokens: int) -> dict[str, Any]:
-    """Return what follows from the recipe and the machine."""
-    batch, rollout, algorithm, optimizer = config.batch, config.rollout, config.algorithm, config.optimizer
-    model = config.model
+def _actor(config: TrainConfig) -> dict[str, Any]:
+    batch, algorithm, optimizer, model = config.batch, config.algorithm, config.optimizer, config.model
     is_bfloat16 = isinstance(model, HuggingFaceModel) and model.compute_dtype == "bfloat16"
     stores_bfloat16 = isinstance(model, HuggingFaceModel) and model.dtype == "bfloat16"
-    return {
-        "data.train_batch_size": batch.train_batch_size,
-        "data.max_prompt_length": longest_prompt_tokens,
-        "data.max_response_length": max(rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0),
-        "actor_rollout_ref.model.path": model_path,
-        "actor_rollout_ref.model.enable_gradient_checkpointing": isinstance(model, HuggingFaceModel)
-        and model.gradient_checkpointing,
+    attention = model.attn_implementation if isinstance(model, HuggingFaceModel) else None
+    decided: dict[str, Any] = {
+        f"{MODEL}.enable_gradient_checkpointing": isinstance(model, HuggingFaceModel) and model.gradient_checkpointing,
+        **({f"+{MODEL}.override_config.attn_implementation": attention} if attention else {}),
         f"{ACTOR}.ppo_mini_batch_size": batch.ppo_mini_batch_size,
-        f"{ACTOR}.ppo_micro_batch_size_per_gpu": batch.micro_batch_rollouts,
         f"{ACTOR}.ppo_epochs": 1,
-        # As in TRL an update holds rollouts of many problems, not whole groups; the seed changes with the step.
+        # As in TRL an update holds rollouts of many problems, not whole groups.
         f"{ACTOR}.shuffle": True,
+        f"{ACTOR}.data_loader_seed": config.seed,
         **translate_loss(config),
         f"{ACTOR}.use_kl_loss": algorithm.kl_coefficient > 0,
         f"{ACTOR}.kl_loss_coef": algorithm.kl_coefficient,
@@ -121,11 +217,10 @@ def _decided(config: TrainConfig, model_path: str, devices: Devices, longest_pro
         f"{ACTOR}.optim.weight_decay": optimizer.weight_decay,
         f"{ACTOR}.optim.betas": [optimizer.beta1, optimizer.beta2],
         f"{ACTOR}.optim.clip_grad": optimizer.max_grad_norm,
-        f"{ACTOR}.optim.total_training_steps": config.num_steps,
         f"{ACTOR}.grad_clip": optimizer.max_grad_norm,
         f"{ACTOR}.fsdp_config.model_dtype": "bf16" if stores_bfloat16 else "fp32",
         f"{ACTOR}.fsdp_config.dtype": "bfloat16" if is_bfloat16 else "float32",
-        f"{ACTOR}.fsdp_config.mixed_precision": {
+        f"+{ACTOR}.fsdp_config.mixed_precision": {
             "param_dtype": "bf16" if is_bfloat16 else "fp32",
             "reduce_dtype": "fp32",
             "buffer_dtype": "fp32",
@@ -134,31 +229,17 @@ def _decided(config: TrainConfig, model_path: str, devices: Devices, longest_pro
         # Weights as sharded state to go on from, and as a Hugging Face folder to use.
         f"{ACTOR}.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
         f"{ACTOR}.checkpoint.load_contents": ["model", "optimizer", "extra"],
-        f"{ROLLOUT_CONFIG}.name": ROLLOUT if rollout.backend == "transformers" else rollout.backend,
-        f"{ROLLOUT_CONFIG}.mode": "async",
-        f"{ROLLOUT_CONFIG}.n": rollout.num_samples,
-        f"{ROLLOUT_CONFIG}.top_p": 1.0,
-        f"{ROLLOUT_CONFIG}.top_k": -1,
-        f"{ROLLOUT_CONFIG}.agent.default_agent_loop": AGENT_LOOP,
-        f"{ROLLOUT_CONFIG}.calculate_log_probs": rollout.corrects_mismatch,
-        f"{ROLLOUT_CONFIG}.logprobs_mode": "processed_logprobs",
-        f"{ROLLOUT_CONFIG}.seed": config.seed,
-        "algorithm.adv_estimator": "grpo",
-        "algorithm.use_kl_in_reward": False,
-        "reward.num_workers": 0,
-        "trainer.device": devices.kind,
-        "trainer.nnodes": devices.num_nodes,
-        "trainer.n_gpus_per_node": devices.per_node,
-        "trainer.total_training_steps": config.num_steps,
-        "trainer.critic_warmup": 0,
-        "trainer.v1.trainer_mode": "sync",
-        "trainer.logger": ["console"],
-        "trainer.save_freq": -1,
-        "trainer.test_freq": -1,
-        "trainer.val_before_train": False,
-        "trainer.resume_mode": "disable",
-        "transfer_queue.enable": True,
-    } | _attention(config, devices)
+    }
+    if isinstance(model, HuggingFaceModel) and (lora := model.lora) is not None:
+        decided |= {
+            f"{MODEL}.lora_rank": lora.rank,
+            f"{MODEL}.lora_alpha": lora.alpha,
+            f"{MODEL}.target_modules": lora.target_modules
+            if isinstance(lora.target_modules, str)
+            else list(lora.target_modules),
+            **({f"{MODEL}.exclude_modules": list(lora.exclude_modules)} if lora.exclude_modules else {}),
+        }
+    return decided
 
 
 def _schedule(optimizer: OptimizerConfig) -> dict[str, Any]:
@@ -196,80 +277,176 @@ def _optimizer(optimizer: OptimizerConfig) -> dict[str, Any]:
     return {f"{ACTOR}.optim.optimizer_impl": module, f"{ACTOR}.optim.optimizer": name}
 
 
-def _attention(config: TrainConfig, devices: Devices) -> dict[str, Any]:
-    """Return the attention that the recipe asks for; rollouts are packed without padding by one kind alone."""
-    model = config.model
-    asked = model.attn_implementation if isinstance(model, HuggingFaceModel) else None
-    chosen = {"actor_rollout_ref.model.override_config": {"attn_implementation": asked}} if asked else {}
-    packs = has_flash_attention(devices) and asked in (None, "flash_attention_2")
-    return chosen if packs else {**chosen, "actor_rollout_ref.model.use_remove_padding": False}
+def _rollout(config: TrainConfig, devices: Devices) -> dict[str, Any]:
+    rollout, evaluation = config.rollout, config.evaluation
+    filtering = config.algorithm.group_filtering
+    return {
+        f"{ROLLOUT_CONFIG}.name": ROLLOUT if rollout.backend == "transformers" else rollout.backend,
+        f"{ROLLOUT_CONFIG}.n": rollout.num_samples,
+        # Until the first step; then the plug-in's schedule decides.
+        f"{ROLLOUT_CONFIG}.temperature": getattr(rollout.temperature, "value", 1.0),
+        f"{ROLLOUT_CONFIG}.top_p": 1.0,
+        f"{ROLLOUT_CONFIG}.top_k": -1,
+        f"{ROLLOUT_CONFIG}.seed": config.seed,
+        f"{ROLLOUT_CONFIG}.val_kwargs.n": evaluation.samples_per_problem,
+        f"{ROLLOUT_CONFIG}.val_kwargs.temperature": evaluation.temperature,
+        f"{ROLLOUT_CONFIG}.val_kwargs.do_sample": True,
+        f"{ROLLOUT_CONFIG}.logprobs_mode": "processed_logprobs",
+        f"{ROLLOUT_CONFIG}.calculate_log_probs": rollout.corrects_mismatch or _has_own_correction(config),
+        **(
+            {"+algorithm.filter_groups.enable": True, "+algorithm.filter_groups.metric": "score"}
+            if isinstance(filtering, DynamicFiltering)
+            else {}
+        ),
+    }
 
 
-def _chosen(config: TrainConfig, devices: Devices) -> dict[str, Any]:
+def _has_own_correction(config: TrainConfig) -> bool:
+    return any(name.lstrip("+").startswith("algorithm.rollout_correction") for name in config.verl)
+
+
+def _plugin(config: TrainConfig, place: Place) -> dict[str, Any]:
+    """Return what the plug-in is told: tables of the recipe, where they differ from what it takes for granted."""
+    algorithm, rollout = config.algorithm, config.rollout
+    is_own = algorithm.advantage not in ADVANTAGES
+    evaluator = config.evaluator.model_dump(mode="json", exclude_defaults=True)
+    if config.evaluator.backend == "ray":
+        evaluator.pop("backend")  # verl's reward workers are on the nodes, each with a judge
+    values: dict[str, Any] = {
+        "seed": config.seed,
+        "masking": algorithm.masking.model_dump(mode="json"),
+        "temperature": rollout.temperature.model_dump(mode="json"),
+        "diversity_watch": rollout.diversity_watch.model_dump(mode="json", exclude_defaults=True),
+        "max_response_tokens": rollout.max_response_tokens,
+        "length_stages": [stage.model_dump(mode="json") for stage in rollout.length_stages],
+        "evaluation_seed": config.evaluation.seed,
+        "sweep_temperatures": list(config.evaluation.sweep_temperatures),
+        "rewards": [reward.model_dump(mode="json", exclude_defaults=True) for reward in config.rewards],
+        "extractor": config.extractor.model_dump(mode="json", exclude_defaults=True),
+        "evaluator": evaluator,
+        "problems": str(place.data / "problems.jsonl"),
+        "run_dir": str(place.run.root.absolute()),
+        "run": place.settings.model_copy(
+            update={"keep": config.checkpoint.keep, "keep_best": config.checkpoint.keep_best}
+        ).model_dump(mode="json"),
+    }
+    if rollout.corrects_mismatch:
+        values["mismatch"] = rollout.mismatch.model_dump(mode="json")
+    if is_own:
+        values |= {"advantage": algorithm.advantage, "advantage_options": algorithm.advantage_options}
+    return {
+        "trainer.v1.trainer_mode": TRAINER_MODE,
+        "algorithm.adv_estimator": OWN_ESTIMATOR if is_own else f"{ESTIMATORS}{algorithm.advantage}",
+        "algorithm.use_kl_in_reward": False,
+        "reward.reward_manager.name": REWARD_MANAGER,
+        **{f"+microcoder.{name}": value for name, value in values.items() if value not in ({}, [], None)},
+    }
+
+
+def _run(config: TrainConfig, devices: Devices, place: Place) -> dict[str, Any]:
+    resume = place.resume_step
+    return {
+        "trainer.device": devices.kind,
+        "trainer.nnodes": devices.num_nodes,
+        "trainer.n_gpus_per_node": devices.per_node,
+        "trainer.total_epochs": 1,
+        "trainer.total_training_steps": config.num_steps,
+        "trainer.critic_warmup": 0,
+        "trainer.save_freq": config.checkpoint.every_steps,
+        "trainer.test_freq": config.evaluation.every_steps,
+        "trainer.val_before_train": place.validates_first,
+        "trainer.default_local_dir": str(staging_folder(place.run)),
+        "trainer.experiment_name": place.run.root.name,
+        "trainer.resume_mode": "resume_path" if resume else "disable",
+        **({"trainer.resume_from_path": str(state_folder(place.run, resume))} if resume else {}),
+        f"{MODEL}.path": place.model_folder,
+    }
+
+
+def _chosen(config: TrainConfig, devices: Devices, place: Place) -> dict[str, Any]:
     """Return what changes no result, and where verl's defaults do not fit; `[verl]` may differ."""
     on_cpu = devices.kind == CPU
-    micro, is_transformers = config.batch.micro_batch_rollouts, config.rollout.backend == "transformers"
+    longest = place.longest_prompt_tokens + config.rollout.longest_response_tokens
+    budget = config.batch.micro_batch_rollouts * longest
     sampled = config.batch.train_batch_size * config.rollout.num_samples
-    held_out = config.evaluation.batch_rollouts
     chosen: dict[str, Any] = {
         f"{ACTOR}.strategy": "fsdp2",
         f"{ACTOR}.fsdp_config.strategy": "fsdp2",
-        f"{ROLLOUT_CONFIG}.log_prob_micro_batch_size_per_gpu": micro,
-        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": micro,
-        f"{ROLLOUT_CONFIG}.agent.num_workers": 1 if on_cpu else 8,
-        f"{ROLLOUT_CONFIG}.load_format": "auto" if is_transformers else "dummy",
-        # One transformers server samples for all training processes, in one order whatever their number.
-        f"{ROLLOUT_CONFIG}.tensor_model_parallel_size": devices.number if is_transformers else 1,
-        f"{ROLLOUT_CONFIG}.free_cache_engine": not is_transformers,
-        "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1 if on_cpu else 8,
-        "transfer_queue.backend.SimpleStorage.total_storage_size": 4 * max(sampled, held_out) + 1000,
+        # A pass is as many tokens as micro_batch_rollouts of full length have, however many responses that are.
+        f"{ACTOR}.use_dynamic_bsz": True,
+        f"{ACTOR}.ppo_max_token_len_per_gpu": budget,
+        f"{ROLLOUT_CONFIG}.log_prob_max_token_len_per_gpu": budget,
+        "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu": budget,
+        f"{ROLLOUT_CONFIG}.agent.default_agent_loop": AGENT_LOOP,
+        f"{ROLLOUT_CONFIG}.load_format": "auto" if on_cpu else "dummy",
+        f"{ROLLOUT_CONFIG}.tensor_model_parallel_size": devices.number if on_cpu else 1,
+        f"{ROLLOUT_CONFIG}.free_cache_engine": not on_cpu,
+        # With a judge each; one worker has any number of responses judged at a time.
+        "reward.num_workers": devices.num_nodes if config.evaluator.backend == "ray" else 1,
+        "transfer_queue.backend.SimpleStorage.total_storage_size": 4 * max(sampled, config.evaluation.batch_rollouts)
+        + 1000,
         "trainer.project_name": config.logging.project,
+        "trainer.logger": ["console"],
+        "hydra.run.dir": str(place.run.logs.absolute()),
+        "hydra.output_subdir": None,
+        "+ray_kwargs.ray_init.include_dashboard": False,
+        **({"+ray_kwargs.ray_init.address": config.ray.address} if config.ray.address else {}),
     }
-    if on_cpu:
-        chosen |= {
-            f"{ACTOR}.use_torch_compile": False,
-            f"{ACTOR}.fsdp_config.use_torch_compile": False,
-            "actor_rollout_ref.ref.use_torch_compile": False,
-            f"{ROLLOUT_CONFIG}.dtype": "float32",
-        }
+    if isinstance(config.model, HuggingFaceModel) and config.model.lora is not None:
+        chosen[f"{MODEL}.lora.merge"] = True  # the servers get whole weights
+    return chosen | (_on_cpu(config, devices) if on_cpu else _on_gpus(config))
+
+
+def _on_gpus(config: TrainConfig) -> dict[str, Any]:
+    """Logits are never whole: log-probs and entropy come out of a fused kernel, over responses without padding."""
+    asked = config.model.attn_implementation if isinstance(config.model, HuggingFaceModel) else None
+    return {
+        f"{MODEL}.use_remove_padding": asked in (None, "flash_attention_2", "flash_attention_3"),
+        f"{MODEL}.use_fused_kernels": True,
+        f"{ACTOR}.use_torch_compile": True,
+    }
+
+
+def _on_cpu(config: TrainConfig, devices: Devices) -> dict[str, Any]:
     asked = isinstance(config.model, HuggingFaceModel) and config.model.attn_implementation
-    if not has_flash_attention(devices) and not asked:
-        chosen["actor_rollout_ref.model.override_config"] = {"attn_implementation": "sdpa"}
-    return chosen
+    return {
+        f"{MODEL}.use_remove_padding": False,
+        **({} if asked else {f"+{MODEL}.override_config.attn_implementation": "sdpa"}),
+        f"{ACTOR}.use_torch_compile": False,
+        f"{ACTOR}.fsdp_config.use_torch_compile": False,
+        "actor_rollout_ref.ref.use_torch_compile": False,
+        f"{ROLLOUT_CONFIG}.dtype": "float32",
+        f"{ROLLOUT_CONFIG}.agent.num_workers": 1,
+        "+microcoder.seeded_sampling": True,
+        "data.dataloader_num_workers": 0,
+        "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1,
+        "ray_kwargs.ray_init.num_cpus": 16,
+        "+ray_kwargs.ray_init.num_gpus": devices.per_node,
+    }
 
 
-def has_flash_attention(devices: Devices) -> bool:
-    """Return whether the attention that verl chooses can be had: it packs rollouts without padding."""
-    return devices.kind != CPU and find_spec("flash_attn") is not None
-
-
-def _override(composed: DictConfig, options: Mapping[str, Any], *, decided: Mapping[str, Any]) -> None:
-    """Set verl's own options by verl's names; `+name` adds one that its files do not have."""
-    known = list(flatten(_plain(composed)))
-    for given, value in options.items():
-        name = given.removeprefix("+")
-        clash = next((mine for mine in decided if _overlap(name, mine)), None)
-        if clash:
-            raise ConfigError(
-                f"[verl] {name} is decided by the recipe ({clash} = {decided[clash]!r}); change the recipe's own key"
-            )
-        instead = next((BYPASSED[mine] for mine in BYPASSED if _overlap(name, mine)), None)
-        if instead:
-            raise ConfigError(f"[verl] {name} would change nothing, since MicroCoder does that itself; use {instead}")
-        is_new = OmegaConf.select(composed, name, default=_ABSENT) is _ABSENT
-        if is_new and not given.startswith("+"):
-            close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-            raise ConfigError(
-                f"[verl] {name} is no option of verl 0.9.1; "
-                + (f"did you mean {close[0]}?" if close else f'to add it all the same, write "+{name}"')
-            )
-        try:
-            OmegaConf.update(composed, name, value, force_add=True)
-        except OmegaConfBaseException as error:
-            raise ConfigError(f"[verl] {name} = {value!r}: {str(error).splitlines()[0]}") from None
-
-
-_ABSENT = object()
+def as_literal(value: object) -> str:
+    """Return a value as hydra's grammar has it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{as_literal(str(key))}:{as_literal(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(as_literal, value)) + "]"
+    text = str(value)
+    if re.fullmatch(r"[A-Za-z_/.][A-Za-z0-9_./@-]*", text) and text.lower() not in (
+        "null",
+        "true",
+        "false",
+        "nan",
+        "inf",
+    ):
+        return text
+    return '"' + re.sub(r'(\\*)"', r'\1\1\\"', text) + '"'
 
 
 def _overlap(one: str, other: str) -> bool:
@@ -277,19 +454,19 @@ def _overlap(one: str, other: str) -> bool:
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
-def _plain(composed: DictConfig) -> dict[str, Any]:
-    plain = OmegaConf.to_container(composed, resolve=False)
+def _explain(error: str, folder: str) -> str:
+    first = error.strip().splitlines()[0]
+    named = re.search(r"Could not override '([^']+)'", error)
+    if named is None:
+        return f"verl refuses this recipe: {first}"
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    with initialize_config_dir(config_dir=folder, version_base=None):
+        plain = OmegaConf.to_container(compose(config_name="ppo_trainer"), resolve=False)
     assert isinstance(plain, dict)
-    return {str(key): value for key, value in plain.items()}
-
-
-def _check(composed: DictConfig) -> None:
-    """Let verl check its own configuration, before anything is started."""
-    from verl.trainer.ppo.utils import need_reference_policy
-    from verl.utils.config import validate_config
-
-    try:
-        with redirect_stdout(io.StringIO()):
-            validate_config(composed, use_reference_policy=need_reference_policy(composed), use_critic=False)
-    except (ValueError, AssertionError, OmegaConfBaseException) as error:
-        raise ConfigError(f"verl refuses this recipe: {str(error).strip().splitlines()[0]}") from None
+    known = list(flatten({str(key): value for key, value in plain.items()}))
+    close = difflib.get_close_matches(named[1], known, n=1, cutoff=0.6)
+    return f"[verl] {named[1]} is no option of verl 0.9.1; " + (
+        f"did you mean {close[0]}?" if close else f'to add it all the same, write "+{named[1]}"'
+    )

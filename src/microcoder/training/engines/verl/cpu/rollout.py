@@ -1,7 +1,7 @@
-"""A rollout server on transformers, behind verl's own interfaces: for the CPU, and for tests of everything else.
+"""A rollout server on transformers, behind verl's own interfaces: for tests of everything else.
 
-verl's servers take requests one by one. This one waits until all of a sampling round are there and samples them
-together in a fixed order, so that a run does not depend on the order of arrival.
+Requests come one by one. Those that carry a round are sampled together once all of it are there, in a fixed order, so
+that a run does not depend on the order of arrival; others are sampled with whatever has come by then.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
-from microcoder.training.engines.verl.devices import THREADS_VARIABLE
-from microcoder.training.engines.verl.sampler import SampleRequest, sample
+from microcoder.training.engines.verl.cpu.sampler import SampleRequest, sample
 from microcoder.training.rollouts import end_token_ids
 
+THREADS_VARIABLE = "OMP_NUM_THREADS"
+GATHER_SECONDS = 0.3
+"""How long requests without a round wait for others."""
 FOREVER = 1_000_000
 """Calls that may wait in the server at a time: a round waits until it is complete."""
 
@@ -34,7 +36,6 @@ def server_name(replica_rank: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    key: str
     request: SampleRequest
     answer: asyncio.Future[TokenOutput]
 
@@ -42,28 +43,37 @@ class _Waiting:
 class TransformersServer:
     """Holds a copy of the weights and samples from it; a Ray actor."""
 
-    def __init__(self, model_path: str, *, dtype: str, pad_id: int, end_ids: list[int]) -> None:
+    def __init__(self, model_path: str, *, dtype: str, pad_id: int, end_ids: list[int], max_tokens: int) -> None:
         set_threads()
         self._model = AutoModelForCausalLM.from_pretrained(model_path, dtype=getattr(torch, dtype)).eval()
-        self._pad_id, self._end_ids = pad_id, end_ids
-        self._waiting: list[_Waiting] = []
+        self._pad_id, self._end_ids, self._max_tokens = pad_id, end_ids, max_tokens
+        self._rounds: dict[int, list[_Waiting]] = {}
+        self._num_requests = 0
         self._step = 0
 
     async def generate(
         self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, **_: Any
     ) -> TokenOutput:
         """Return the response to a prompt, once its round has been sampled."""
+        loop = asyncio.get_running_loop()
+        self._num_requests += 1
         request = SampleRequest(
             prompt_ids=prompt_ids,
             temperature=sampling_params["temperature"],
-            max_tokens=sampling_params["max_tokens"],
-            seed=sampling_params["seed"],
+            max_tokens=sampling_params.get("max_tokens", self._max_tokens),
+            seed=sampling_params.get("seed", self._num_requests),
         )
-        waiting = _Waiting(request_id, request, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
-        if len(self._waiting) == sampling_params["round_size"]:
-            complete, self._waiting = sorted(self._waiting, key=lambda entry: entry.key), []
-            await asyncio.to_thread(self._answer, complete, asyncio.get_running_loop())
+        waiting = _Waiting(request, loop.create_future())
+        number, size = sampling_params.get("round", (-1, None))
+        entries = self._rounds.setdefault(number, [])
+        entries.append(waiting)
+        if size is None and len(entries) == 1:
+            await asyncio.sleep(GATHER_SECONDS)
+            size = len(entries)
+        if len(entries) == size:
+            del self._rounds[number]
+            entries.sort(key=lambda entry: (entry.request.prompt_ids, entry.request.seed))
+            await asyncio.to_thread(self._answer, entries, loop)
         return await waiting.answer
 
     def _answer(self, entries: list[_Waiting], loop: asyncio.AbstractEventLoop) -> None:
@@ -75,8 +85,14 @@ class TransformersServer:
             for entry in entries:
                 loop.call_soon_threadsafe(entry.answer.set_exception, RuntimeError(f"sampling failed: {error!r}"))
             return
+        versions = dict.fromkeys(("global_steps", "min_global_steps", "max_global_steps"), self._step)
         for entry, response in zip(entries, responses, strict=True):
-            output = TokenOutput(token_ids=response, stop_reason="completed", extra_fields={"global_steps": self._step})
+            output = TokenOutput(
+                token_ids=response.token_ids,
+                log_probs=response.logprobs,
+                stop_reason="completed",
+                extra_fields=dict(versions),
+            )
             loop.call_soon_threadsafe(entry.answer.set_result, output)
 
     async def load_weights(self, weights: dict[str, torch.Tensor], step: int | None) -> None:
@@ -123,6 +139,7 @@ class TransformersReplica(RolloutReplica):
                 dtype=self.config.dtype,
                 pad_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
                 end_ids=end_token_ids(tokenizer, model.generation_config),
+                max_tokens=self.config.response_length,
             )
         )
         self.servers = [server]

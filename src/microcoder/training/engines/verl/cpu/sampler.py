@@ -20,6 +20,14 @@ COMPACT_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
+class Sampled:
+    """A response and the log-probs of its tokens, at the temperature of its request."""
+
+    token_ids: list[int]
+    logprobs: list[float]
+
+
+@dataclass(frozen=True, slots=True)
 class SampleRequest:
     """One response to sample."""
 
@@ -31,9 +39,9 @@ class SampleRequest:
 
 def sample(
     model: PreTrainedModel, requests: Sequence[SampleRequest], *, pad_id: int, end_ids: Collection[int]
-) -> list[list[int]]:
-    """Return the response tokens of each request, the end token included where one was sampled."""
-    responses: dict[int, list[int]] = {}
+) -> list[Sampled]:
+    """Return the response to each request, the end token included where one was sampled."""
+    responses: dict[int, Sampled] = {}
     # Prompts of like length share little padding; the order is a function of the requests alone.
     order = sorted(range(len(requests)), key=lambda row: (len(requests[row].prompt_ids), row))
     for start in range(0, len(order), ROWS_PER_BATCH):
@@ -46,7 +54,7 @@ def sample(
 @torch.no_grad()
 def _sample_batch(
     model: PreTrainedModel, requests: Sequence[SampleRequest], *, pad_id: int, end_ids: set[int]
-) -> list[list[int]]:
+) -> list[Sampled]:
     device = model.device
     width, longest = max(len(r.prompt_ids) for r in requests), max(r.max_tokens for r in requests)
     padded = [[pad_id] * (width - len(r.prompt_ids)) + list(r.prompt_ids) for r in requests]
@@ -58,6 +66,7 @@ def _sample_batch(
     ).to(device)
     temperatures = torch.tensor([[r.temperature] for r in requests], device=device)
     responses: list[list[int]] = [[] for _ in requests]
+    logprobs: list[list[float]] = [[] for _ in requests]
     alive = list(range(len(requests)))  # which request a row of the batch answers
     cache = DynamicCache(config=model.config)
     for place in range(longest):
@@ -69,15 +78,17 @@ def _sample_batch(
             use_cache=True,
             logits_to_keep=1,
         )
-        shares = torch.softmax(output.logits[:, -1].double() / temperatures[alive], -1).cumsum(-1)
+        scaled = torch.log_softmax(output.logits[:, -1].double() / temperatures[alive], -1)
+        shares = scaled.exp().cumsum(-1)
         drawn = draws[alive, place, None] * shares[:, -1:]
         chosen = torch.searchsorted(shares, drawn, right=True)[:, 0].clamp(max=shares.size(1) - 1)
-        goes_on = []
+        goes_on, of_chosen = [], scaled.gather(1, chosen[:, None])[:, 0].tolist()
         for row, token in enumerate(chosen.tolist()):
             answers = responses[alive[row]]
             if _has_ended(answers, requests[alive[row]], end_ids):
                 continue
             answers.append(token)
+            logprobs[alive[row]].append(of_chosen[row])
             if not _has_ended(answers, requests[alive[row]], end_ids):
                 goes_on.append(row)
         if not goes_on:
@@ -90,7 +101,7 @@ def _sample_batch(
         tokens = chosen[:, None]
         mask = torch.cat([mask, mask.new_ones(len(alive), 1)], 1)
         positions = positions[:, -1:] + 1
-    return responses
+    return [Sampled(*answer) for answer in zip(responses, logprobs, strict=True)]
 
 
 def _has_ended(answer: Sequence[int], request: SampleRequest, end_ids: set[int]) -> bool:

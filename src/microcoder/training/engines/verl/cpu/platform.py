@@ -1,7 +1,7 @@
-"""The CPU as a verl platform, so that the whole loop runs where there is no accelerator.
+"""The CPU as a verl platform, so that tests run the whole loop where there is no accelerator.
 
 verl 0.9.1 knows CUDA, ROCm and NPU. What it asks of a device is answered here for the CPU: there is one logical
-device a process (a Ray resource of the name GPU that `cluster.py` declares), memory is the machine's, and processes
+device a process (a Ray resource of the name GPU that the launch declares), memory is the machine's, and processes
 talk over gloo.
 """
 
@@ -17,7 +17,7 @@ import torch
 import torch.distributed
 from verl.plugin.platform import PlatformBase, set_platform
 
-from microcoder.training.engines.verl.devices import CPU
+CPU = "cpu"
 
 
 class _CpuDevice(ModuleType):
@@ -145,15 +145,9 @@ class CpuPlatform(PlatformBase):
 
 
 def use_cpu() -> None:
-    """Let verl run on the CPU: its FSDP engine registers for CUDA and NPU, and asks for "cpu:gloo,cpu:gloo"."""
+    """Make the CPU verl's device; process groups of "cpu:gloo,cpu:gloo", as verl asks for, become gloo's."""
     # Not by VERL_PLATFORM: verl reads that before it loads plugins.
     set_platform(CpuPlatform())
-
-    from verl.workers.engine.base import EngineRegistry
-    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
-
-    for strategy in ("fsdp", "fsdp2"):
-        EngineRegistry._engines["language_model"][strategy].setdefault(CPU, FSDPEngineWithLMHead)
     start = torch.distributed.init_process_group
     if getattr(start, "accepts_cpu_twice", False):
         return

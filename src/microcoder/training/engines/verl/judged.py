@@ -1,0 +1,69 @@
+"""What the judging of one response has found, as it travels from verl's reward workers to its trainer."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+from verl.utils.config import omega_conf_to_dataclass
+
+from microcoder.rewards import Reward
+from microcoder.training.chat import opens_thinking
+from microcoder.training.rollouts import RolloutReader, end_token_ids
+from microcoder.types import Outcome, Verdict
+
+FIELD = "microcoder"
+"""Of a response's `reward_extra_info`: everything that was found out about it, as JSON."""
+_VERDICT: TypeAdapter[Verdict] = TypeAdapter(Verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is known of one response by itself."""
+
+    verdict: Verdict
+    worth: Reward
+    draft: Verdict | None
+    """Of what there is of an incomplete program, where the mask may ask for it."""
+    tier: str | None
+
+    def as_json(self) -> str:
+        """Return it as it travels through verl's batches."""
+        return json.dumps(
+            {
+                "verdict": _VERDICT.dump_python(self.verdict, mode="json"),
+                "draft": None if self.draft is None else _VERDICT.dump_python(self.draft, mode="json"),
+                "reward": self.worth.total,
+                "rewards": dict(self.worth.parts),
+                "tier": self.tier,
+            }
+        )
+
+    @classmethod
+    def read(cls, extra: Mapping[str, Any], score: float) -> Judged:
+        """Return what a reward manager has said; of another than ours, what a score says."""
+        if (text := extra.get(FIELD)) is None:
+            is_right = float(extra.get("acc", score)) >= 1
+            outcome = Outcome.ACCEPTED if is_right else Outcome.WRONG_ANSWER
+            if math.isnan(score):
+                outcome = Outcome.SANDBOX_FAULT
+            return cls(Verdict(outcome, (), 0), Reward(None if math.isnan(score) else score, {}), None, None)
+        found = json.loads(text)
+        return cls(
+            verdict=_VERDICT.validate_python(found["verdict"]),
+            worth=Reward(found["reward"], found["rewards"]),
+            draft=None if found["draft"] is None else _VERDICT.validate_python(found["draft"]),
+            tier=found["tier"],
+        )
+
+
+def build_reader(config: Any, tokenizer: Any) -> RolloutReader:
+    """Return what reads responses as verl's configuration has them written."""
+    model = omega_conf_to_dataclass(config.actor_rollout_ref.model)
+    options = dict(config.data.get("apply_chat_template_kwargs") or {})
+    ends = end_token_ids(tokenizer, model.generation_config)
+    return RolloutReader(tokenizer, tuple(ends), opens_thinking(tokenizer, options))

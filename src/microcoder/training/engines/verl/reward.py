@@ -1,0 +1,159 @@
+"""The judge as verl's reward manager, `reward.reward_manager.name=microcoder`: responses are judged as they land.
+
+A manager and not a reward function, since it sees the tokens: whether a response was cut off, and by which limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+
+from microcoder.errors import ConfigError, DataError
+from microcoder.evaluator import Judge
+from microcoder.serving.judging import Judging
+from microcoder.training.engines.verl.asking import COLUMN, problem_name
+from microcoder.training.engines.verl.judged import FIELD, Judged, build_reader
+from microcoder.training.engines.verl.settings import PluginSettings, read_settings
+from microcoder.training.extractor_config import build_extractor
+from microcoder.training.judge_config import EvaluatorConfig
+from microcoder.training.judging import TOKEN_VARIABLE
+from microcoder.training.masking_config import ConditionalMasking
+from microcoder.training.reward_config import build_rewards
+from microcoder.types import Problem
+
+_PROBLEMS_KEPT = 256
+
+
+def open_judge(evaluator: EvaluatorConfig) -> Judging:
+    """Return the judge of a reward worker, in its process or behind HTTP; closed with the process.
+
+    Raises:
+        ConfigError: the service stops tests by another rule.
+    """
+    if evaluator.backend != "http":
+        judge = Judge(
+            workers=evaluator.workers,
+            stop=evaluator.stop,
+            nice=evaluator.nice,
+            packages=evaluator.packages,
+            sibling_limit=evaluator.sibling_limit,
+            batch_tests=evaluator.batch_tests,
+            unsafe=evaluator.unsafe_sandbox,
+        )
+        atexit.register(judge.close)
+        return judge
+    from microcoder.serving.client import JudgeClient
+
+    assert evaluator.url is not None
+    client = JudgeClient(evaluator.url, token=os.environ.get(TOKEN_VARIABLE))
+    if (found := client.about()["stop"]) != evaluator.stop:
+        raise ConfigError(
+            f"{evaluator.url} stops tests by the rule {found}, microcoder.evaluator.stop is {evaluator.stop}; start it "
+            f"with --stop {evaluator.stop}"
+        )
+    return client
+
+
+@lru_cache(_PROBLEMS_KEPT)
+def _read_row(text: str) -> Problem:
+    return Problem.from_row(json.loads(text))
+
+
+class ProblemFile:
+    """Problems by id, read when they are asked for: a file of them may be larger than memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._places: dict[str, int] = {}
+        with path.open("rb") as file:
+            place = 0
+            for line in file:
+                self._places[json.loads(line)["id"]] = place
+                place += len(line)
+        self.find = lru_cache(_PROBLEMS_KEPT)(self._find)
+
+    def _find(self, problem_id: str) -> Problem:
+        if problem_id not in self._places:
+            raise DataError(f"{self._path} has no problem {problem_id!r}, which a row of the data names")
+        with self._path.open("rb") as file:
+            file.seek(self._places[problem_id])
+            return Problem.model_validate_json(file.readline())
+
+
+class JudgeRewardManager(RewardManagerBase):
+    """Response -> program -> verdict -> reward, one response at a time and many of them at once."""
+
+    def __init__(
+        self,
+        config: Any,
+        tokenizer: Any,
+        compute_score: Any = None,
+        reward_router_address: str | None = None,
+        reward_model_tokenizer: Any = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(config, tokenizer, compute_score)
+        if config.reward.custom_reward_function.path is not None or options:
+            raise ConfigError(
+                "reward.reward_manager.name=microcoder judges by itself, so that reward.custom_reward_function would "
+                "change nothing; leave one of the two out"
+            )
+        self.settings: PluginSettings = read_settings(config)
+        self.rewards, self.extract = build_rewards(self.settings.rewards), build_extractor(self.settings.extractor)
+        self.reader, self.judge = build_reader(config, tokenizer), open_judge(self.settings.evaluator)
+        self.problems = None if self.settings.problems is None else ProblemFile(self.settings.problems)
+        masking = self.settings.masking
+        self._may_ask_drafts = (
+            isinstance(masking, ConditionalMasking) and masking.non_incorrect == "correct_or_unfailed"
+        )
+        self._limit = config.data.max_response_length
+
+    async def run_single(self, data: Any) -> dict[str, Any]:
+        """Return the reward of a response, and everything that was found out about it."""
+        item = data[-1:][0]
+        row, ids = item.non_tensor_batch, item.batch["responses"]
+        length = int(item.batch["attention_mask"][-len(ids) :].sum())
+        judged = await self.judge_response(row, ids[:length].tolist())
+        score = math.nan if judged.worth.total is None else judged.worth.total
+        solved = float(judged.verdict.is_accepted) if judged.verdict.is_scorable else math.nan
+        verdict = judged.verdict
+        extra = {
+            "score": score,
+            "acc": solved,
+            "outcome": str(verdict.outcome),
+            "tests_passed": float(verdict.tests_passed),
+            "tests_total": float(verdict.tests_total),
+            FIELD: judged.as_json(),
+        }
+        return {"reward_score": score, "reward_extra_info": extra}
+
+    async def judge_response(self, row: Mapping[str, Any], token_ids: list[int]) -> Judged:
+        """Judge one response to a row of the data."""
+        extra, source = row.get("extra_info") or {}, row.get("data_source", "")
+        problem = await asyncio.to_thread(self._find_problem, row, extra)
+        limit = (row.get(COLUMN) or {}).get("max_response_tokens", self._limit)
+        rollout = self.reader.read_one(problem_name(extra, source), "", token_ids, max_response_tokens=limit)
+        program = self.extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
+        verdict = await self.judge.judge_async(program, problem)
+        draft = None
+        if self._may_ask_drafts and program.is_incomplete and program.draft is not None:
+            draft = await self.judge.judge_async(replace(program, code=program.draft), problem)
+        return Judged(verdict, self.rewards(problem, rollout, program, verdict), draft, problem.tier)
+
+    def _find_problem(self, row: Mapping[str, Any], extra: Mapping[str, Any]) -> Problem:
+        if self.problems is not None and "problem_id" in extra:
+            return self.problems.find(str(extra["problem_id"]))
+        known = {name: value for name, value in extra.items() if name not in ("num_turns", "rollout_reward_scores")}
+        model = row.get("reward_model") or {}
+        found = {"data_source": row.get("data_source"), "ground_truth": model.get("ground_truth"), "extra_info": known}
+        return _read_row(json.dumps(found, default=str))

@@ -1,0 +1,144 @@
+"""verl's rows <-> our groups: what a step's decisions are made of, and where they are written back.
+
+verl keeps a step's rows in its TransferQueue under keys `{prompt}_{session}_{output}`. A session's last output is the
+response that is judged and decided about; what is decided holds for all of its outputs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transfer_queue as tq
+from tensordict import TensorDict
+
+from microcoder.extract import Extractor
+from microcoder.metrics import ScoredRollout
+from microcoder.rewards import score_verdict
+from microcoder.training.engines.verl.asking import COLUMN, problem_name
+from microcoder.training.engines.verl.judged import Judged
+from microcoder.training.masking import draw_uniform
+from microcoder.training.rollouts import RolloutReader
+from microcoder.training.scoring import Rules, decide_group
+from microcoder.types import Program, Rollout
+
+_FIELDS = ["responses", "rm_scores", "extra_fields", "extra_info", "data_source", "raw_prompt", COLUMN]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One response, with what its own judging has found."""
+
+    name: str
+    """`{prompt}_{session}`, of verl's keys."""
+    rollout: Rollout
+    program: Program
+    judged: Judged
+    index: int
+    """Place among the samples of its problem."""
+    sampling: Mapping[str, Any]
+
+
+def session_of(key: str) -> str:
+    """Return the session that a row belongs to."""
+    return key.rsplit("_", 1)[0]
+
+
+def read_sessions(
+    batch: Any, *, reader: RolloutReader, extract: Extractor, max_response_tokens: int
+) -> list[list[Session]]:
+    """Return the sessions of a batch, by prompt and place in its group; rows that only pad the batch are in none."""
+    last: dict[str, tuple[int, str]] = {}
+    for key, tag in zip(batch.keys, batch.tags, strict=True):
+        output = int(key.rsplit("_", 1)[1])
+        if not tag.get("is_padding", False) and output >= last.get(session_of(key), (0, ""))[0]:
+            last[session_of(key)] = (output, key)
+    keys = [key for _, key in last.values()]
+    data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=_FIELDS)
+    columns = {name: _as_list(data, name, len(keys)) for name in _FIELDS}
+    groups: defaultdict[str, list[Session]] = defaultdict(list)
+    for place, key in enumerate(keys):
+        row = {name: column[place] for name, column in columns.items()}
+        uid, index, _ = key.rsplit("_", 2)
+        sampling = row[COLUMN] or {"max_response_tokens": max_response_tokens, "step": 0}
+        extra = (row["extra_fields"] or {}).get("reward_extra_info") or {}
+        chat = row["raw_prompt"]
+        rollout = reader.read_one(
+            problem_name(row["extra_info"], row["data_source"] or ""),
+            str(chat[-1]["content"]) if chat else "",
+            row["responses"],
+            max_response_tokens=sampling["max_response_tokens"],
+        )
+        language = (row["extra_info"] or {}).get("language", "python")
+        program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
+        judged = Judged.read(extra, float(sum(row["rm_scores"] or [0.0])))
+        groups[uid].append(Session(session_of(key), rollout, program, judged, int(index), sampling))
+    return [sorted(group, key=lambda session: session.index) for group in groups.values()]
+
+
+def _as_list(data: Any, name: str, size: int) -> list[Any]:
+    if name not in set(data.keys()):
+        return [None] * size
+    column = data[name]
+    if isinstance(column, torch.Tensor):
+        return [row.tolist() for row in column.unbind()]
+    return [getattr(value, "data", value) for value in list(column)]
+
+
+def decide(groups: Sequence[Sequence[Session]], *, rules: Rules, seed: int, step: int) -> list[list[ScoredRollout]]:
+    """Decide the advantages of a step's groups, by the functions that every engine calls."""
+    return [
+        decide_group(
+            [session.rollout for session in group],
+            [session.program for session in group],
+            [session.judged.verdict for session in group],
+            [session.judged.worth for session in group],
+            [
+                draw_uniform(seed=seed, step=step, problem_id=session.rollout.problem_id, sample_index=session.index)
+                for session in group
+            ],
+            [session.judged.draft for session in group],
+            tier=group[0].judged.tier,
+            rules=rules,
+        )
+        for group in groups
+    ]
+
+
+def score_apart(groups: Sequence[Sequence[Session]]) -> list[list[ScoredRollout]]:
+    """Return held-out samples with their rewards, but no advantages: nothing is learnt from them."""
+    return [
+        [
+            ScoredRollout(
+                session.rollout,
+                session.program,
+                session.judged.verdict,
+                score_verdict(session.judged.verdict),
+                0.0,
+                "",
+                session.judged.tier,
+                session.index,
+            )
+            for session in group
+        ]
+        for group in groups
+    ]
+
+
+def write_columns(batch: Any, columns: Mapping[str, Sequence[torch.Tensor]]) -> Any:
+    """Write columns of one tensor a row, in verl's nested form; return the batch."""
+    nested = {}
+    for name, rows in columns.items():
+        offsets = torch.tensor([0, *map(len, rows)]).cumsum(0)
+        nested[name] = torch.nested.nested_tensor_from_jagged(torch.cat(list(rows)), offsets)
+    fields = TensorDict(nested, batch_size=len(batch))
+    return tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
+
+
+def read_rows(batch: Any, names: Sequence[str]) -> dict[str, list[torch.Tensor]]:
+    """Return columns as one tensor a row."""
+    data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=list(names))
+    return {name: list(data[name].unbind()) for name in names}
