@@ -72,7 +72,7 @@ def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(cluster
 
             def kill(what: str = what, killed: threading.Event = killed) -> None:
                 if what == "actor":
-                    handle = next(iter(judge._actors.values())).handle
+                    handle = next(iter(judge._nodes.values())).handle
                     os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
                 else:
                     cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
@@ -115,7 +115,7 @@ def test_a_judge_that_reserves_nothing_counts_real_processors(cluster: Any) -> N
     from microcoder.serving.ray_judge import RayJudge
 
     with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
-        handle = next(actor.handle for actor in judge._actors.values() if actor.is_ready)
+        handle = next(node.handle for node in judge._nodes.values() if node.workers)
         num_workers = ray.get(handle.__ray_call__.remote(lambda self: self._judge.workers))
     assert num_workers == len(os.sched_getaffinity(0))
 
