@@ -22,6 +22,10 @@ _WAITING_PER_WORKER, _WAITING = 1, 16
 _LINE: TypeAdapter[Landed | Load | Failure] = TypeAdapter(Landed | Load | Failure)
 
 
+class TokenRefused(ConfigError):
+    """A service wants another token, or one at all."""
+
+
 @dataclass(eq=False, slots=True)
 class Unserved(Exception):
     """A request that was not served, or not to its end."""
@@ -87,7 +91,8 @@ class RemoteService:
 
         Raises:
             Unserved: it is not there now.
-            ConfigError: it wants another token, or is no judge.
+            TokenRefused: it wants another token.
+            ConfigError: it is no judge.
         """
         try:
             answer = await self.http.get(f"{self.url}/v1/about")
@@ -100,7 +105,8 @@ class RemoteService:
         except Unserved as unserved:
             if unserved.status in _AGAIN:
                 raise
-            raise ConfigError(f"{self.url} refused it ({unserved.status}): {unserved.words}") from None
+            kind = TokenRefused if unserved.status in (401, 403) else ConfigError
+            raise kind(f"{self.url} refused it ({unserved.status}): {unserved.words}") from None
 
     async def ask(self, items: Sequence[Item]) -> AsyncIterator[Landed | Load]:
         """Have programs judged by one request; yield its lines.
