@@ -6,8 +6,9 @@ import pytest
 
 from microcoder.dataset.verify.store import verdict_key
 from microcoder.evaluator.memory import ProblemShelf
-from microcoder.serving.client import _write
 from microcoder.serving.messages import JudgeRequest
+from microcoder.serving.queued import Item, Shelf
+from microcoder.serving.remote import write_request
 from microcoder.signatures import NOT_JUDGED_BY
 from microcoder.types import Call, Checker, Problem, Program, TestCase
 
@@ -27,6 +28,10 @@ CHANGES: dict[str, object] = {
 """Another value for each field that decides verdicts. A new field of a problem belongs here, or to NOT_JUDGED_BY."""
 
 
+def asked(problem: Problem) -> Item:
+    return Item(Program("pass"), Shelf().find(problem))
+
+
 def test_every_field_decides_verdicts_or_is_said_not_to() -> None:
     assert Problem.model_fields.keys() == CHANGES.keys() | NOT_JUDGED_BY
     assert not CHANGES.keys() & NOT_JUDGED_BY
@@ -43,7 +48,7 @@ def test_a_field_that_decides_is_in_all_keys_and_is_sent(name: str) -> None:
     shelf = ProblemShelf(time_scale=1.0)
     assert shelf.prepare(changed).number != shelf.prepare(problem).number
     assert store_key(changed) != store_key(problem)
-    sent = JudgeRequest.model_validate_json(_write([Program("pass")], [changed])).problems[0]
+    sent = JudgeRequest.model_validate_json(write_request([asked(changed)])).problems[0]
     assert getattr(sent, name) == CHANGES[name]
     assert store_key(sent) == store_key(changed)
 
@@ -59,5 +64,5 @@ def test_a_call_that_starter_code_implies_decides() -> None:
     implied = PROBLEM.model_copy(update={"starter_code": "def solve(a: ListNode) -> ListNode:"})
     assert ProblemShelf(time_scale=1.0).prepare(implied).prepared.call_message
     assert store_key(implied) != store_key(PROBLEM)
-    sent = JudgeRequest.model_validate_json(_write([Program("pass")], [implied])).problems[0]
+    sent = JudgeRequest.model_validate_json(write_request([asked(implied)])).problems[0]
     assert store_key(sent) == store_key(implied)

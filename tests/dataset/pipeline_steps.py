@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset import Candidate, Rejection
@@ -56,6 +61,56 @@ def open_thin(settings: Settings) -> Iterator[Any]:
                 yield Rejection(id=candidate.id, dataset="n", stage="filter", reason="divisible", candidate=candidate)
             else:
                 yield candidate.change("filter", "double", statement=candidate.statement * 2)
+
+    yield work
+
+
+class Told:
+    """Writes down what workers tell; in one process, whoever tells."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def tell(self, process: str, row: str) -> int:
+        if process not in self._known:
+            self._known.add(process)
+            with (self._folder / "processes").open("a") as file:
+                file.write(f"{process}\n")
+        with (self._folder / "rows").open("a") as file:
+            file.write(f"{row}\n")
+        return os.getpid()
+
+
+class AloneSettings(Config):
+    folder: Path = Field(exclude=True)
+
+
+def alone_step(folder: Path) -> MapStep:
+    settings = AloneSettings(folder=folder)
+    opens, shares = f"{__name__}:open_alone", f"{__name__}:open_told"
+    return MapStep("alone", "verify", settings, opens, (__name__,), runs="alone", shares=shares)
+
+
+def open_told(settings: AloneSettings) -> Told:
+    return Told(settings.folder)
+
+
+@contextmanager
+def open_alone(settings: AloneSettings, told: Told) -> Iterator[Any]:
+    keepers: set[int] = set()
+
+    def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
+        for candidate in candidates:
+            time.sleep(0.2)
+            keepers.add(told.tell(str(os.getpid()), candidate.id))
+            assert len(keepers) == 1
+            yield candidate.change("verify", "alone", statement=candidate.statement + "!")
 
     yield work
 

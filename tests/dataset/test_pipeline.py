@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.pipeline import Runner, Step, read_part, run_steps
 from microcoder.errors import DataError
+from microcoder.serving.ray_start import allow_slow_start
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
 
@@ -127,3 +131,60 @@ def test_an_error_of_ours_comes_out_of_a_worker_as_itself(
             work=tmp_path,
             runner=Runner(workers=workers),
         )
+
+
+@pytest.fixture(scope="module")
+def two_nodes() -> Iterator[Any]:
+    """A Ray cluster of two nodes, whose processes can import the steps of these tests."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
+        allow_slow_start(os.environ)
+        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        nodes.add_node(num_cpus=1)
+        ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
+        yield nodes
+        ray.shutdown()
+        nodes.shutdown()
+
+
+@pytest.mark.timeout(600)
+def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_one(two_nodes: Any, tmp_path: Path) -> None:
+    work, folders = [tmp_path / name for name in ("native", "ray")], [tmp_path / name for name in ("here", "there")]
+    for folder in folders:
+        folder.mkdir()
+    run_steps(
+        steps.shards(12), steps.collect_step(), [steps.alone_step(folders[0])], work=work[0], runner=Runner(workers=1)
+    )
+    killed: list[str] = []
+
+    def kill_one(step: str, done: int, total: int) -> None:
+        if step == "alone" and done >= 4 and not killed:
+            killed.append("node")
+            two_nodes.remove_node(next(iter(two_nodes.worker_nodes)), allow_graceful=False)
+
+    # Collected here already, so that only what runs alone is left to Ray.
+    run_steps(steps.shards(12), steps.collect_step(), [], work=work[1], runner=Runner(workers=1))
+    run_steps(
+        steps.shards(12),
+        steps.collect_step(),
+        [steps.alone_step(folders[1])],
+        work=work[1],
+        runner=Runner(kind="ray"),
+        on_progress=kill_one,
+    )
+    assert killed
+    assert contents(work[0]) == contents(work[1])
+    assert len((folders[0] / "processes").read_text().split()) == 1
+    # Both nodes had a share, and told one process of it.
+    assert len((folders[1] / "processes").read_text().split()) == 2
+    assert set((folders[1] / "rows").read_text().split()) == set((folders[0] / "rows").read_text().split())
+
+
+@pytest.mark.timeout(600)
+def test_an_error_of_a_step_comes_out_of_a_node_as_itself(two_nodes: Any, tmp_path: Path) -> None:
+    refusing = dataclasses.replace(steps.refusing_step(), runs="alone")
+    with pytest.raises(DataError, match=r"n/0 is refused; type something else|n/5 is refused"):
+        run_steps(steps.shards(2), steps.collect_step(), [refusing], work=tmp_path, runner=Runner(kind="ray"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -156,10 +157,17 @@ def test_the_client_halves_what_is_too_large(running: Running) -> None:
 def test_the_client_tells_a_fault_from_a_refusal(judge: Judge, running: Running) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        with JudgeClient(f"http://127.0.0.1:{taken.getsockname()[1]}", patience_seconds=0.5) as client:
-            (verdict,) = client.judge([Program(ADD)], [PROBLEM])
-    assert (verdict.outcome, verdict.is_scorable) == (Outcome.SANDBOX_FAULT, False)
-    assert "ConnectError" in verdict.detail
+        nobody = [f"http://127.0.0.1:{taken.getsockname()[1]}/{name}" for name in "ab"]
+        with JudgeClient(nobody, patience_seconds=0.5) as client:
+            for _ in range(2):
+                with pytest.raises(
+                    EvaluatorFault, match=r"no judge for 0\.5 s: http.*/a: ConnectError.*/b: ConnectError"
+                ):
+                    client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
+            with pytest.raises(EvaluatorFault, match="ConnectError"):
+                client.about(patience_seconds=0)
+            waiting = client.submit(Program(ADD), PROBLEM)
+        assert waiting.result(10).outcome is Outcome.SANDBOX_FAULT
     with JudgeClient(running.url) as client:
         with pytest.raises(DataError, match="time limit of 600 s"):
             client.judge([Program(ADD)], [Problem(id="x", tests=PROBLEM.tests, time_limit_seconds=600)])
@@ -172,7 +180,12 @@ def test_the_client_tells_a_fault_from_a_refusal(judge: Judge, running: Running)
             client.judge([Program(ADD)], [PROBLEM])
         with JudgeClient(guarded.url, token=TOKEN) as client:
             assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
-    for options in ({"url": "judge:8077"}, {"url": "http://x", "batch_size": 0}):
+    for options in (
+        {"url": "judge:8077"},
+        {"url": "http://x", "batch_size": 0},
+        {"url": []},
+        {"url": ["http://x"] * 2},
+    ):
         with pytest.raises(ConfigError):
             JudgeClient(**options)  # type: ignore[arg-type]
 
@@ -197,3 +210,56 @@ def test_a_service_that_restarts_is_asked_again() -> None:
     assert client.num_retries > 0
     assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(100)]
     assert sorted(told) == list(range(100))
+
+
+def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_when_it_is_back() -> None:
+    programs = alternate("several", 120)
+    told: list[int] = []
+    with (
+        Judge(workers=1, time_scale=1.0, cache_size=0) as first,
+        Judge(workers=1, time_scale=1.0, cache_size=0) as second,
+        serving(first, grace_seconds=0) as stays,
+        serving(second, grace_seconds=0) as goes,
+        JudgeClient([stays.url, goes.url], batch_size=4) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        port, url = goes.server.port, goes.url
+        judging = pool.submit(client.judge, programs, [PROBLEM] * 120, on_verdict=lambda n, v: told.append(n))
+        wait_for(lambda: second.statistics.judged > 8)
+        goes.server.handle_exit(signal.SIGTERM, None)
+        goes.thread.join(30)
+        verdicts = judging.result(60)
+        assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(120)]
+        assert sorted(told) == list(range(120))
+        # It may have ended between two requests.
+        assert client.outages.keys() <= {url}
+        before = second.statistics.judged
+        with serving(second, port=port, grace_seconds=0):
+            wait_for(lambda: httpx.get(f"{url}/readyz").status_code == 200)
+            while second.statistics.judged == before:
+                client.judge(alternate("again", 20), [PROBLEM] * 20)
+        assert first.statistics.judged > 8
+
+
+def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: Judge) -> None:
+    programs = [{"problem": 0, "code": code} for code in ("while True: pass  # one by one", f"{ADD}  # one by one")]
+    with serving(judge, request_seconds=4.0, grace_seconds=0) as running:
+        request = {"problems": [PROBLEM.model_dump(mode="json")], "programs": programs}
+        with httpx.stream("POST", f"{running.url}/v1/judge/stream", json=request, timeout=60) as answer:
+            assert answer.headers["content-type"].startswith("application/x-ndjson")
+            load, landed, failure = (json.loads(line) for line in answer.iter_lines())
+        assert load == {"workers": 2, "queued": 2}
+        assert (landed["index"], landed["verdict"]["outcome"]) == (1, "accepted")
+        assert (failure["status"], failure["retry_after_seconds"]) == (504, 1)
+        refused = running.post("/v1/judge/stream", {**request, "programs": [{"problem": 1, "code": ""}]})
+        assert (refused.status_code, "names problem 1 of 1" in refused.text) == (422, True)
+        wait_for(lambda: num_queued(running) == 0)
+
+
+def test_a_refused_program_takes_no_other_with_it(running: Running) -> None:
+    too_long = Problem(id="long", tests=PROBLEM.tests, time_limit_seconds=600)
+    with JudgeClient(running.url) as client:
+        waiting = [client.submit(Program(f"{ADD} # {n}"), too_long if n == 3 else PROBLEM) for n in range(6)]
+        with pytest.raises(DataError, match="time limit of 600 s"):
+            waiting[3].result(60)
+        assert all(future.result(60).is_accepted for n, future in enumerate(waiting) if n != 3)

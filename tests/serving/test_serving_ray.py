@@ -72,7 +72,7 @@ def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(cluster
 
             def kill(what: str = what, killed: threading.Event = killed) -> None:
                 if what == "actor":
-                    handle = next(iter(judge._actors.values())).handle
+                    handle = next(iter(judge._nodes.values())).handle
                     os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
                 else:
                     cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
@@ -115,7 +115,7 @@ def test_a_judge_that_reserves_nothing_counts_real_processors(cluster: Any) -> N
     from microcoder.serving.ray_judge import RayJudge
 
     with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
-        handle = next(actor.handle for actor in judge._actors.values() if actor.is_ready)
+        handle = next(node.handle for node in judge._nodes.values() if node.workers)
         num_workers = ray.get(handle.__ray_call__.remote(lambda self: self._judge.workers))
     assert num_workers == len(os.sched_getaffinity(0))
 
@@ -125,3 +125,48 @@ def test_a_cluster_whose_sandboxes_do_not_start_is_an_error_and_not_a_wait(clust
 
     with pytest.raises(EvaluatorFault, match=r"no judge starts on the Ray cluster: .*seccomp"):
         RayJudge(time_scale=1.0, layers=("limits",))
+
+
+def test_a_problem_is_sent_to_a_node_once_whatever_the_order_of_its_programs(cluster: Any) -> None:
+    from microcoder.serving.ray_judge import RayJudge
+
+    tests = [(TestCase(input=f"{n} 1\n" + "x" * (1 << 20), output=f"{n + 1}"),) for n in range(10)]
+    first_line = ADD.replace("input()", "input()[:9]")
+    with RayJudge(time_scale=1.0) as judge:
+        for round_number in range(3):
+            # Each time other objects of the same content, and programs of a problem far from each other.
+            problems = [Problem(id=f"p{n}", tests=tests[n % 10]) for n in range(40)]
+            programs = [Program(f"{first_line}  # {round_number} {n}") for n in range(40)]
+            assert all(verdict.is_accepted for verdict in judge.judge(programs, problems))
+        assert 10 <= judge.num_problems_sent <= 10 * len(judge.nodes)
+
+
+def test_a_program_that_its_node_is_lost_by_each_time_is_not_scored_and_takes_no_other_with_it(cluster: Any) -> None:
+    from microcoder.serving.ray_judge import RayJudge
+
+    slow = Problem(id="slow", tests=(TestCase(input="", output=""),), time_limit_seconds=60)
+    is_over = threading.Event()
+    killed: set[int] = set()
+
+    def kill_whoever_has_it(judge: Any) -> None:
+        """End each actor that has the one program, as if the program did."""
+        while not is_over.wait(0.05):
+            for node in tuple(judge._nodes.values()):
+                if any(item.program.code == deadly.code for item in tuple(node.items.values())):
+                    pid = ray.get(node.handle.__ray_call__.remote(lambda self: os.getpid()))
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
+
+    deadly = Program("import time; time.sleep(50)")
+    with RayJudge(time_scale=1.0) as judge:
+        others, right = programs_to_judge("beside")
+        killer = threading.Thread(target=kill_whoever_has_it, args=(judge,), daemon=True)
+        last = judge.submit(deadly, slow)
+        killer.start()
+        verdicts = judge.judge(others, [PROBLEM] * len(others))
+        verdict = last.result(120)
+        is_over.set()
+        killer.join()
+    assert [each.is_accepted for each in verdicts] == right
+    assert (verdict.outcome, verdict.detail[:18]) == (Outcome.SANDBOX_FAULT, "lost 4 times with ")
+    assert len(killed) == 4

@@ -11,6 +11,7 @@ import pytest
 
 from microcoder.config import load_config
 from microcoder.errors import ConfigError, EvaluatorFault
+from microcoder.serving.client import JudgeClient
 from microcoder.training.config import TrainConfig
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.training.judging import TOKEN_VARIABLE, open_judge
@@ -87,6 +88,18 @@ def test_a_problem_that_a_service_would_refuse_is_said_at_the_start(
         pass
 
 
+def test_one_of_two_services_is_enough_and_the_other_is_counted(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    monkeypatch.setattr("microcoder.training.judging._START_PATIENCE_SECONDS", 0.0)
+    urls = ["http://127.0.0.1:9", service]
+    both = load_config(EvaluatorConfig, overrides={"backend": "http", "url": str(urls)})
+    assert EvaluatorConfig(backend="http", url=service).url == (service,)
+    with open_judge(both, [PROBLEM]) as (judge, _):
+        assert [v.is_accepted for v in judge.judge(PROGRAMS, [PROBLEM] * 5)] == [True, False, False, False, False]
+        assert isinstance(judge, JudgeClient)
+        assert judge.outages == {urls[0]: 1}
+
+
 def test_a_service_that_is_not_there_is_no_verdict() -> None:
     nobody = EvaluatorConfig(backend="http", url="http://127.0.0.1:9")
     with pytest.raises(EvaluatorFault, match=r"127\.0\.0\.1:9"), open_judge(nobody, []):
@@ -100,6 +113,7 @@ def test_a_service_that_is_not_there_is_no_verdict() -> None:
         ({"evaluator.url": "http://judge:8077"}, "--evaluator.backend http"),
         ({"evaluator.backend": "http", "evaluator.url": "http://judge:8077", "evaluator.workers": "2"}, "the service"),
         ({"evaluator.backend": "http", "evaluator.url": "judge:8077"}, "evaluator.url"),
+        ({"evaluator.backend": "http", "evaluator.url": '["http://a", "b:1"]'}, "evaluator.url"),
         ({"evaluator.backend": "ray"}, "--engine verl"),
     ],
 )

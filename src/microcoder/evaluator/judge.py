@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from queue import SimpleQueue
 from types import TracebackType
@@ -184,7 +184,7 @@ class Judge:
             faults=self._faults,
             runs=self._runs,
             checker_crashes=self._checker_crashes,
-            **self._pool.counts._asdict(),
+            **asdict(self._pool.counts),
         )
 
     def judge(

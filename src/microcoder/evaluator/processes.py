@@ -25,8 +25,9 @@ from microcoder.evaluator.alone import Turns
 from microcoder.evaluator.channel import Channel, Setup, unpack_answer
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.memory import KnownProblem
+from microcoder.evaluator.statistics import Counts, sum_counts
 from microcoder.evaluator.turns import most_workers
-from microcoder.evaluator.workers import Counts, Settings, Work, sum_counts
+from microcoder.evaluator.workers import Settings, Work
 from microcoder.types import Problem
 
 _MOST_PROBLEMS, _MOST_PROBLEM_BYTES = 512, 128 << 20

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from operator import attrgetter
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
-    """What a judge has done so far."""
+class Counts:
+    """What the sandboxes of a judge have done so far."""
 
-    judged: int
-    """Programs that were run."""
-    from_cache: int
-    """Verdicts that an earlier, or a simultaneous, identical program had already."""
-    faults: int
-    """Programs that stayed unscored because the sandbox failed."""
-    retries: int
+    retries: int = 0
     """Tests that were run again because the sandbox failed."""
-    reruns: int
+    reruns: int = 0
     """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
-    runs: int = 0
-    """Programs that were run without being judged."""
     extended: int = 0
     """Times that a test at its wall limit was given longer, because it had waited for a processor."""
     blind: int = 0
@@ -37,5 +31,28 @@ class Statistics:
     """Times that a program stood aside for others: while it was idle, or after a slice of CPU time."""
     lowered: int = 0
     """Tests that were ended by a limit which other programs of their problem had set."""
+
+
+# Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.
+_values_of: Callable[[Counts], tuple[int, ...]] = attrgetter(*(field.name for field in fields(Counts)))
+
+
+def sum_counts(counts: Iterable[Counts]) -> Counts:
+    """Return the sum of each."""
+    return Counts(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics(Counts):
+    """What a judge has done so far, with what its sandboxes have."""
+
+    judged: int = 0
+    """Programs that were run."""
+    from_cache: int = 0
+    """Verdicts that an earlier, or a simultaneous, identical program had already."""
+    faults: int = 0
+    """Programs that stayed unscored because the sandbox failed."""
+    runs: int = 0
+    """Programs that were run without being judged."""
     checker_crashes: int = 0
     """Programs that are wrong because their output broke a checker which works on the problem's own answer."""

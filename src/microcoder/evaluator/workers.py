@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from microcoder.evaluator import executions, verdicts
 from microcoder.evaluator.builds import BuildCache
@@ -18,6 +18,7 @@ from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.memory import KnownProblem
 from microcoder.evaluator.package_folders import PackageShelf
 from microcoder.evaluator.session import Abandoned, Session, StopRule
+from microcoder.evaluator.statistics import Counts, sum_counts
 from microcoder.evaluator.turns import Gate, most_workers
 from microcoder.types import Program, Verdict
 
@@ -45,26 +46,6 @@ class Settings:
     sibling_limit: float | None
     unsafe: bool
     layers: tuple[str, ...]
-
-
-class Counts(NamedTuple):
-    """What sessions count; see `judge.Statistics`."""
-
-    retries: int = 0
-    reruns: int = 0
-    extended: int = 0
-    blind: int = 0
-    shared: int = 0
-    fallbacks: int = 0
-    rechecked: int = 0
-    differences: int = 0
-    aside: int = 0
-    lowered: int = 0
-
-
-def sum_counts(counts: Iterable[Counts]) -> Counts:
-    """Return the sum of each."""
-    return Counts._make([sum(values) for values in zip(*counts, strict=True)])
 
 
 def _counts_of(session: Session) -> Counts:
@@ -188,7 +169,7 @@ class Workers:
     @property
     def counts(self) -> Counts:
         """What was counted so far."""
-        return sum_counts(map(_counts_of, self.sessions))._replace(aside=self._gate.times_aside)
+        return replace(sum_counts(map(_counts_of, self.sessions)), aside=self._gate.times_aside)
 
     @property
     def call_stack(self) -> str:

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from typing import Any
+
 from fastapi import APIRouter, Response
+from fastapi.responses import StreamingResponse
 
 import microcoder
 from microcoder.evaluator import Invocation
 from microcoder.evaluator.languages import LANGUAGES
-from microcoder.serving.messages import About, JudgeRequest, JudgeResponse, RunRequest, RunResponse
+from microcoder.serving.messages import (
+    About,
+    Failure,
+    JudgeRequest,
+    JudgeResponse,
+    Landed,
+    Load,
+    RunRequest,
+    RunResponse,
+)
 from microcoder.serving.metrics import CONTENT_TYPE
-from microcoder.serving.refusals import Refused
+from microcoder.serving.refusals import Refused, refusal_of
 from microcoder.serving.service import Service
-from microcoder.types import Program
+from microcoder.types import Problem, Program, Verdict
 
-_JSON = "application/json"
+_JSON, _LINES = "application/json", "application/x-ndjson"
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"model": Landed | Load | Failure, "description": "One of these a line", "content": {_LINES: {}}}
+}
 _DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 512
 """Of `/v1/run`, where the service allows so much."""
 
@@ -29,6 +45,37 @@ def lay_out(files: dict[str, bytes]) -> dict[str, bytes | None]:
     return laid
 
 
+def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
+    """Return a request's programs and, for each, its problem."""
+    num_problems = len(request.problems)
+    for number, program in enumerate(request.programs):
+        if program.problem >= num_problems:
+            raise Refused(422, f"program {number} names problem {program.problem} of {num_problems}; count from 0")
+    problems = [request.problems[program.problem] for program in request.programs]
+    programs = [
+        Program(message.code, problem.language, message.reason)
+        for message, problem in zip(request.programs, problems, strict=True)
+    ]
+    return programs, problems
+
+
+async def _write_lines(service: Service, landing: AsyncGenerator[tuple[int, Verdict] | None]) -> AsyncGenerator[str]:
+    """Write what lands; a failure is the last line, since the status has gone out."""
+    try:
+        yield service.load.model_dump_json() + "\n"
+        async for landed in landing:
+            line = service.load if landed is None else Landed.model_construct(index=landed[0], verdict=landed[1])
+            yield line.model_dump_json() + "\n"
+    except Exception as error:
+        refused = refusal_of(error)
+        failure = Failure(
+            status=refused.status, detail=refused.message, retry_after_seconds=refused.retry_after_seconds
+        )
+        yield failure.model_dump_json() + "\n"
+    finally:
+        await landing.aclose()
+
+
 def build_router(service: Service) -> APIRouter:
     """Return the routes."""
     router = APIRouter()
@@ -36,18 +83,17 @@ def build_router(service: Service) -> APIRouter:
     @router.post("/v1/judge", response_model=JudgeResponse, tags=["judge"])
     async def judge(request: JudgeRequest) -> Response:
         """Judge programs; answers when all are judged."""
-        num_problems = len(request.problems)
-        for number, program in enumerate(request.programs):
-            if program.problem >= num_problems:
-                raise Refused(422, f"program {number} names problem {program.problem} of {num_problems}; count from 0")
-        problems = [request.problems[program.problem] for program in request.programs]
-        programs = [
-            Program(message.code, problem.language, message.reason)
-            for message, problem in zip(request.programs, problems, strict=True)
-        ]
-        verdicts = await service.judge_all(programs, problems)
+        verdicts = await service.judge_all(*_pair(request))
         answer = JudgeResponse.model_construct(verdicts=tuple(verdicts))
         return Response(answer.model_dump_json(), media_type=_JSON)
+
+    @router.post("/v1/judge/stream", response_class=StreamingResponse, responses=_STREAM, tags=["judge"])
+    async def judge_stream(request: JudgeRequest) -> Response:
+        """Judge programs; answers with a line of JSON for each as soon as it is judged, in any order."""
+        landing = service.judge_each(*_pair(request))
+        # Refused here, where there is a status for it, or taken.
+        await anext(landing)
+        return StreamingResponse(_write_lines(service, landing), media_type=_LINES)
 
     @router.post("/v1/run", tags=["judge"])
     async def run(request: RunRequest) -> RunResponse:

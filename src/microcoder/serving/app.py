@@ -23,10 +23,9 @@ from microcoder.errors import DataError, EvaluatorFault
 from microcoder.serving import api, piston, sandbox_fusion
 from microcoder.serving.connections import ACCEPTED_AT_ONCE, Connection, Connections, bound_connections
 from microcoder.serving.guard import Guard
-from microcoder.serving.refusals import Refused
+from microcoder.serving.refusals import Refused, refusal_of
 from microcoder.serving.service import Service
 
-_MAX_FAULTS_SHOWN = 5
 _KERNEL_QUEUE = 2048
 _AFTER_GRACE_SECONDS = 5
 _LOG = logging.getLogger(__name__)
@@ -118,34 +117,7 @@ def _lengthen_queue(listening: int) -> None:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    refused = _refusal_of(error)
+    refused = refusal_of(error)
     if refused.status == 500 and not isinstance(error, Refused):
         _LOG.error("%s failed", request.url.path, exc_info=error)
     return Response(refused.body(request.url.path), refused.status, refused.headers(), "application/json")
-
-
-def _refusal_of(error: Exception) -> Refused:
-    match error:
-        case Refused():
-            return error
-        case RequestValidationError():
-            return Refused(422, _explain(error))
-        case HTTPException():
-            return Refused(error.status_code, str(error.detail))
-        case DataError():
-            return Refused(422, str(error)[:1000])
-        case EvaluatorFault():
-            return Refused(503, str(error)[:1000], retry_after_seconds=5)
-        case _:
-            return Refused(500, "the service failed; its log says how")
-
-
-def _explain(error: RequestValidationError) -> str:
-    """Say where and what, without what was sent: that may be large, and is somebody's data."""
-    faults = error.errors()
-    shown = [
-        f"{'.'.join(str(part)[:60] for part in fault['loc'][1:]) or 'body'}: {str(fault['msg'])[:200]}"
-        for fault in faults[:_MAX_FAULTS_SHOWN]
-    ]
-    left = len(faults) - len(shown)
-    return "; ".join(shown) + (f"; and {left} more" if left else "")

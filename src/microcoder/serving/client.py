@@ -1,251 +1,326 @@
-"""A judge that is reached over HTTP: what is overloaded, restarted or cut off is asked again; a verdict is a verdict.
+"""Judges that are reached over HTTP: what is overloaded, restarted or cut off is asked again; a verdict is a verdict.
 
-| what happened                                  | what the caller sees                                   |
-|------------------------------------------------|--------------------------------------------------------|
-| an answer                                      | verdicts, `sandbox_fault` where a sandbox failed       |
-| no connection, a reset, 429, 500, 502, 503, 504| nothing: asked again, with the wait the service states |
-| the same for longer than the patience          | `sandbox_fault` verdicts that name the service         |
-| 401, 403, 404                                  | `ConfigError`                                          |
-| any other 4xx                                  | `DataError` with the service's words                   |
+Programs wait in one queue here. Each service is given as many as it has workers, and some to wait there; its verdicts
+come back one by one, and the next programs go to the service that has most room.
+
+| what happened                                   | what the caller sees                                         |
+|-------------------------------------------------|--------------------------------------------------------------|
+| a verdict                                       | it at once; `sandbox_fault` where a sandbox failed           |
+| no connection, silence, a reset, 429, 500 - 504 | nothing: what is not judged is asked again, there or at      |
+|                                                 | another service; one that is gone gets nothing until it says |
+|                                                 | what it is again                                             |
+| a program's own requests fail beyond patience   | `sandbox_fault` verdicts that name the service               |
+| no service says anything for the patience       | `EvaluatorFault` that says what each of them did             |
+| 401, 403, 404                                   | `ConfigError`                                                |
+| any other 4xx                                   | `DataError` with the service's words                         |
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from types import TracebackType
-from typing import Any, Self, cast
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 import httpx
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
-from microcoder.evaluator.judge import OnVerdict
-from microcoder.evaluator.languages import check_language
-from microcoder.serving.judging import unreached
-from microcoder.serving.messages import JudgeRequest, JudgeResponse, ProgramMessage
-from microcoder.signatures import judged_by
-from microcoder.types import Problem, Program, Verdict
+from microcoder.serving.messages import Landed, Load
+from microcoder.serving.queued import Item, Queue, QueueJudge
+from microcoder.serving.remote import CONFIGURATION, RemoteService, Unserved
 
-_AGAIN = (429, 500, 502, 503, 504)
-_CONFIGURATION = (401, 403, 404)
-_TOO_LARGE = 413
+Check = Callable[[str, Mapping[str, Any]], None]
+"""Called with a service's address and what it says it is; raises ConfigError where it is not to be asked."""
+
 _MAX_WAIT_SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
+_JOIN_SECONDS = 10.0
+_ASK_AGAIN_SECONDS = 0.25
+_LOG = logging.getLogger(__name__)
 
 
-class JudgeClient:
-    """Asks one service; use it as a context manager, or call `close`. Safe for several threads at once."""
+class JudgeClient(QueueJudge):
+    """Asks one service or several; use it as a context manager, or call `close`. Safe for several threads at once."""
 
     def __init__(
         self,
-        url: str,
+        url: str | Sequence[str],
         *,
         token: str | None = None,
         batch_size: int = 32,
-        connections: int = 8,
+        connections: int = 256,
         patience_seconds: float = 300.0,
-        request_seconds: float = 660.0,
+        silence_seconds: float = 60.0,
+        check: Check = lambda url, about: None,
     ) -> None:
         """Make a client; nothing is sent yet.
 
         Args:
-            url: where the service is, such as `http://judge:8077`.
-            token: one of the service's tokens.
-            batch_size: programs in one request; a verdict is seen when those of its request are.
-            connections: requests at the same time.
-            patience_seconds: how long one request is tried again before its programs get `sandbox_fault`.
-            request_seconds: how long one answer may take; more than the service's own limit.
+            url: where the service is, such as `http://judge:8077`, or several of them.
+            token: one that all of them take.
+            batch_size: programs in one request, at most.
+            connections: requests at the same time, to each, at most.
+            patience_seconds: how long no service may say anything, and how long one program may fail, before it is
+                given up.
+            silence_seconds: how long an answer may say nothing; more than the ten seconds after which a service says
+                that it is there.
+            check: looks at each service before it is given anything, also when it comes back.
 
         Raises:
             ConfigError: an argument is wrong.
         """
-        if not url.startswith(("http://", "https://")):
-            raise ConfigError(f"url = {url!r}; use http://host:port")
+        urls = [url] if isinstance(url, str) else list(url)
+        for one in urls:
+            if not one.startswith(("http://", "https://")):
+                raise ConfigError(f"url = {one!r}; use http://host:port")
+        urls = [one.rstrip("/") for one in urls]
+        if not urls or len(set(urls)) < len(urls):
+            raise ConfigError(f"url = {urls}; name one service or several, each once")
         if batch_size < 1 or connections < 1:
             raise ConfigError(f"batch_size = {batch_size}, connections = {connections}; use 1 or more")
-        self._url = url.rstrip("/")
-        self._batch_size = batch_size
+        super().__init__()
+        self._batch_size, self._connections = batch_size, connections
         self._patience_seconds = patience_seconds
-        self._http = httpx.Client(
+        self._check = check
+        self._queue = Queue()
+        self._out: set[Item] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._heard = time.monotonic()
+        self.num_retries = 0
+        """Requests whose programs were sent again."""
+        self.outages: Counter[str] = Counter()
+        """Times that each service was found gone."""
+        self._loop = asyncio.new_event_loop()
+        self._http = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {token}"} if token else {},
-            timeout=httpx.Timeout(request_seconds, connect=_CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=connections),
+            timeout=httpx.Timeout(silence_seconds, connect=_CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=None),
             trust_env=False,
         )
-        self._pool = ThreadPoolExecutor(connections, thread_name_prefix="judge-client")
-        self._is_closed = threading.Event()
-        self.num_retries = 0
-        """Requests that were sent again."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def judge(
-        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
-    ) -> list[Verdict]:
-        """Judge each program against the problem at the same position; verdicts come back in that order.
-
-        Raises:
-            DataError: the sequences differ in length, a program is in another language than its problem, or the
-                service refuses one.
-            ConfigError: the service wants another token, or is none.
-        """
-        if len(programs) != len(problems):
-            raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
-        for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
-            check_language(program, problem, f"program {index}")
-        results: list[Verdict | None] = [None] * len(programs)
-        waiting: dict[Future[list[Verdict]], int] = {}
-        for start in range(0, len(programs), self._batch_size):
-            end = start + self._batch_size
-            waiting[self._start(programs[start:end], problems[start:end])] = start
-        try:
-            for future in as_completed(waiting):
-                for index, verdict in enumerate(future.result(), waiting[future]):
-                    results[index] = verdict
-                    if on_verdict is not None:
-                        on_verdict(index, verdict)
-        finally:
-            for future in waiting:
-                future.cancel()
-        return cast(list[Verdict], results)
-
-    def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
-        """Judge one program in the background; the future raises what `judge` raises.
-
-        Raises:
-            DataError: the program is in another language than its problem.
-            EvaluatorFault: this client is closed.
-        """
-        self._check_open()
-        check_language(program, problem, "the program")
-        return self._pool.submit(lambda: self._ask([program], [problem])[0])
-
-    async def judge_async(self, program: Program, problem: Problem) -> Verdict:
-        """Judge one program from a coroutine; raises what `judge` raises."""
-        return await asyncio.wrap_future(self.submit(program, problem))
+        self._services = [RemoteService(one, self._http) for one in urls]
+        self._thread = threading.Thread(target=self._loop.run_forever, name="judge-client", daemon=True)
+        self._thread.start()
+        self._loop.call_soon_threadsafe(lambda: self._begin(self._watch()))
 
     def about(self, *, patience_seconds: float | None = None) -> dict[str, Any]:
-        """Return what the service is and takes; wait less for it than for verdicts where that is asked.
+        """Return what the first service that is there is and takes; all are asked, and checked.
 
         Raises:
-            ConfigError: it wants another token, or is none.
-            EvaluatorFault: it was not reached.
+            ConfigError: one wants another token, is none, or does not pass the check.
+            EvaluatorFault: none was reached, or this is closed.
         """
-        return self._request("GET", "/v1/about", None, patience_seconds=patience_seconds).json()
-
-    def close(self) -> None:
-        """Give up what is on its way."""
-        self._is_closed.set()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._http.close()
-
-    def _check_open(self) -> None:
-        if self._is_closed.is_set():
+        if self._is_closed:
             raise EvaluatorFault("this JudgeClient is closed; make a new one")
+        patience = self._patience_seconds if patience_seconds is None else patience_seconds
+        return asyncio.run_coroutine_threadsafe(self._meet_all(patience), self._loop).result()
 
-    def _start(self, programs: Sequence[Program], problems: Sequence[Problem]) -> Future[list[Verdict]]:
-        self._check_open()
-        return self._pool.submit(self._ask, programs, problems)
+    def _put(self, item: Item) -> None:
+        self._loop.call_soon_threadsafe(self._take, item)
 
-    def _ask(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
-        """Have some programs judged by one request, or by two where one is too large."""
-        try:
-            answer = self._request("POST", "/v1/judge", _write(programs, problems))
-            verdicts = list(JudgeResponse.model_validate_json(answer.content).verdicts)
-            if len(verdicts) != len(programs):
-                raise EvaluatorFault(f"{len(verdicts)} verdicts for {len(programs)} programs")
-            return verdicts
-        except _TooLarge as refused:
-            if len(programs) == 1:
-                raise DataError(str(refused)) from None
-            half = len(programs) // 2
-            return self._ask(programs[:half], problems[:half]) + self._ask(programs[half:], problems[half:])
-        except (EvaluatorFault, ValueError) as fault:
-            if isinstance(fault, DataError | ConfigError):
-                raise
-            return [unreached(problem, f"{self._url}: {fault}"[:300]) for problem in problems]
+    def _end(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_JOIN_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_JOIN_SECONDS)
+        self._loop.close()
 
-    def _request(
-        self, method: str, path: str, content: bytes | None, *, patience_seconds: float | None = None
-    ) -> httpx.Response:
-        """Ask until there is an answer that is not "later".
+    # All below runs in the thread of the event loop, which alone touches queue and services.
 
-        Raises:
-            ConfigError: another token is wanted, or this is no such service.
-            DataError: the service refuses what was sent.
-            EvaluatorFault: patience ran out.
-        """
-        give_up = time.monotonic() + (self._patience_seconds if patience_seconds is None else patience_seconds)
-        number = 0
+    async def _stop(self) -> None:
+        self._tell_all(lambda item: item.give_up("this JudgeClient is closed"))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._http.aclose()
+
+    def _tell_all(self, tell: Callable[[Item], None]) -> None:
+        """Answer whoever waits."""
+        for item in self._out:
+            tell(item)
+        while (item := self._queue.take_suspect() or self._queue.take()) is not None:
+            tell(item)
+
+    def _take(self, item: Item) -> None:
+        if not self._queue and not self._out:
+            self._heard = time.monotonic()
+        self._queue.add(item)
+        # Once for all that were put meanwhile.
+        if len(self._queue) == 1:
+            self._loop.call_soon(self._hand_out)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _watch(self) -> None:
+        """Give up where no service says anything any more."""
         while True:
-            wait_seconds = min(0.25 * 2**number, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
-            try:
-                answer = self._http.request(
-                    method, self._url + path, content=content, headers={"Content-Type": "application/json"}
+            await asyncio.sleep(min(1.0, self._patience_seconds / 10))
+            if (self._queue or self._out) and time.monotonic() - self._heard > self._patience_seconds:
+                fault = EvaluatorFault(
+                    f"no judge for {self._patience_seconds:g} s: {self._troubles()}; start one again"
                 )
-                if answer.status_code not in _AGAIN:
-                    return _accept(answer, self._url)
-                stated = answer.headers.get("Retry-After", "")
-                if stated.isdigit():
-                    # Spread out, so that those who were refused together do not come back together.
-                    wait_seconds = min(float(stated), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
-                why = f"{answer.status_code}: {_words(answer)}"
-            except httpx.TransportError as error:
-                why = f"{type(error).__name__}: {error}".rstrip(": ")
-            number += 1
-            if time.monotonic() + wait_seconds > give_up:
-                raise EvaluatorFault(f"no verdict after {number} attempts: {why}")
-            self.num_retries += 1
-            if self._is_closed.wait(wait_seconds):
-                raise EvaluatorFault("this JudgeClient is closed; make a new one")
+                self._tell_all(lambda item, fault=fault: item.tell(fault))
+                self._heard = time.monotonic()
+
+    def _troubles(self) -> str:
+        return "; ".join(f"{service.url}: {service.trouble}" for service in self._services)
+
+    def _hand_out(self) -> None:
+        """Give programs to the services that have room, the freest first; look for those that are not known."""
+        now = time.monotonic()
+        for service in self._services:
+            if self._queue and not service.workers and service.rests_until <= now:
+                service.rests_until = float("inf")
+                self._begin(self._find(service))
+        while self._queue:
+            able = [service for service in self._services if self._find_room(service, now)]
+            if not able:
+                return
+            service = min(able, key=lambda service: service.load)
+            if batch := self._next_batch(service, self._find_room(service, now)):
+                service.num_held += len(batch)
+                service.num_requests += 1
+                self._out.update(batch)
+                self._begin(self._ask(service, batch))
+
+    def _find_room(self, service: RemoteService, now: float) -> int:
+        """Return how many programs may go there now; not one by one, where many wait and many run."""
+        if not service.workers or service.rests_until > now or service.num_requests >= self._connections:
+            return 0
+        share = -(-len(self._queue) // len(self._services))
+        wanted = max(1, min(self._batch_size, service.num_places // 4, share))
+        return wanted if service.num_held + wanted <= service.num_places else 0
+
+    def _next_batch(self, service: RemoteService, size: int) -> list[Item]:
+        # Alone, what services may be lost by.
+        if suspect := self._queue.take_suspect():
+            return [suspect]
+        batch: list[Item] = []
+        while len(batch) < size and (item := self._queue.take(service.latest)):
+            batch.append(item)
+            service.latest = item.known.number
+        return batch
+
+    async def _ask(self, service: RemoteService, batch: list[Item]) -> None:
+        """Have some programs judged by one request, by several where it is refused; what is left goes back."""
+        parts = [batch]
+        try:
+            while parts:
+                items = parts.pop()
+                try:
+                    async for line in service.ask(items):
+                        self._note_line(service, items, line)
+                    if not all(item.future.done() for item in items):
+                        raise Unserved(0, "its answer ended before its end", was_taken=True)
+                except Unserved as refused:
+                    left = [item for item in items if not item.future.done()]
+                    if refused.is_final and len(left) > 1:
+                        # Too many, or one of them is meant: asking for fewer tells.
+                        parts += [left[len(left) // 2 :], left[: len(left) // 2]]
+                    else:
+                        self._note_refusal(service, left, refused)
+        finally:
+            service.num_requests -= 1
+            service.num_held -= len(self._out.intersection(batch))
+            self._out.difference_update(batch)
+            self._hand_out()
+
+    def _note_line(self, service: RemoteService, items: list[Item], line: Landed | Load) -> None:
+        self._heard = time.monotonic()
+        service.num_failures = 0
+        if isinstance(line, Load):
+            service.workers = line.workers
+            service.num_of_others = max(0, line.queued - service.num_held)
+        elif line.index < len(items):
+            item = items[line.index]
+            item.tell(line.verdict)
+            if item in self._out:
+                self._out.discard(item)
+                service.num_held -= 1
+                self._hand_out()
+
+    def _note_refusal(self, service: RemoteService, items: list[Item], refused: Unserved) -> None:
+        """Put programs back, or tell whoever waits why they are not judged."""
+        if refused.is_final or refused.status in CONFIGURATION:
+            kind = ConfigError if refused.status in CONFIGURATION else DataError
+            for item in items:
+                item.tell(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
+            return
+        self.num_retries += 1
+        self._rest(service, refused)
+        for item in items:
+            self._put_back(item, refused.may_be_its_programs, service)
+
+    def _put_back(self, item: Item, was_lost: bool, service: RemoteService) -> None:
+        if was_lost:
+            item.since = item.since if item.num_losses else time.monotonic()
+            item.num_losses += 1
+            if time.monotonic() - item.since > self._patience_seconds:
+                item.give_up(f"{service.url}: failed {item.num_losses} times; {service.trouble}")
+                return
+        self._queue.add(item)
+
+    def _rest(self, service: RemoteService, refused: Unserved) -> None:
+        """Leave a service alone for a while; one that is gone has to say again what it is."""
+        service.trouble = str(refused)
+        wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
+        if refused.retry_after_seconds is not None:
+            # Spread out, so that those who were refused together do not come back together.
+            wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
+        service.num_failures += 1
+        if refused.is_gone and service.workers:
+            self._note_outage(service)
+        service.rests_until = time.monotonic() + wait_seconds
+        self._loop.call_later(wait_seconds, self._hand_out)
+
+    def _note_outage(self, service: RemoteService) -> None:
+        service.workers = 0
+        self.outages[service.url] += 1
+        _LOG.warning("the judge %s is left out until it is there again: %s", service.url, service.trouble)
+
+    async def _find(self, service: RemoteService) -> None:
+        """Ask a service what it is, before it is given anything."""
+        try:
+            await self._meet(service)
+        except Unserved as refused:
+            self._rest(service, refused)
+        except ConfigError as error:
+            service.trouble, service.rests_until = str(error), 0.0
+            self._tell_all(lambda item, error=error: item.tell(error))
+        self._hand_out()
+
+    async def _meet(self, service: RemoteService) -> dict[str, Any]:
+        about = await service.ask_about()
+        self._check(service.url, about)
+        service.workers, service.rests_until, service.num_failures = about["workers"], 0.0, 0
+        self._heard = time.monotonic()
+        return about
+
+    async def _meet_all(self, patience_seconds: float) -> dict[str, Any]:
+        give_up = time.monotonic() + patience_seconds
+        while True:
+            found = await asyncio.gather(*map(self._meet, self._services), return_exceptions=True)
+            missing = [service for service, answer in zip(self._services, found, strict=True) if _note(service, answer)]
+            abouts = [answer for answer in found if isinstance(answer, dict)]
+            if not missing or time.monotonic() + _ASK_AGAIN_SECONDS > give_up:
+                break
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+        if not abouts:
+            raise EvaluatorFault(self._troubles())
+        for service in missing:
+            self._note_outage(service)
+        return abouts[0]
 
 
-class _TooLarge(Exception):
-    """The service takes smaller requests."""
-
-
-def _accept(answer: httpx.Response, url: str) -> httpx.Response:
-    if answer.is_success:
-        return answer
-    message = f"{url} refused it ({answer.status_code}): {_words(answer)}"
-    if answer.status_code in _CONFIGURATION:
-        raise ConfigError(message)
-    raise _TooLarge(message) if answer.status_code == _TOO_LARGE else DataError(message)
-
-
-def _words(answer: httpx.Response) -> str:
-    try:
-        return str(answer.json()["detail"])[:500]
-    except (ValueError, KeyError, TypeError):
-        return answer.text[:200]
-
-
-def _write(programs: Sequence[Program], problems: Sequence[Problem]) -> bytes:
-    """Return the request; each problem is in it once."""
-    numbers: dict[int, int] = {}
-    distinct: list[Problem] = []
-    for problem in problems:
-        if id(problem) not in numbers:
-            numbers[id(problem)] = len(distinct)
-            distinct.append(_for_judging(problem))
-    messages = [
-        ProgramMessage.model_construct(problem=numbers[id(problem)], code=program.code, reason=program.reason)
-        for program, problem in zip(programs, problems, strict=True)
-    ]
-    request = JudgeRequest.model_construct(problems=tuple(distinct), programs=tuple(messages))
-    return request.model_dump_json().encode("utf-8", "surrogatepass")
-
-
-def _for_judging(problem: Problem) -> Problem:
-    """Return a problem without what no judge needs."""
-    return Problem.model_construct(id=problem.id, **judged_by(problem))
+def _note(service: RemoteService, answer: dict[str, Any] | BaseException) -> bool:
+    """Note why a service is not there; return whether it is not."""
+    if isinstance(answer, Unserved):
+        service.trouble = str(answer)
+    elif isinstance(answer, BaseException):
+        raise answer
+    return isinstance(answer, Unserved)

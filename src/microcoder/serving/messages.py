@@ -6,7 +6,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from microcoder.signatures import judged_by
 from microcoder.types import Outcome, Problem, Verdict
+
+
+def problem_for_judging(problem: Problem) -> Problem:
+    """Return a problem without what no judge needs."""
+    return Problem.model_construct(id=problem.id, **judged_by(problem))
 
 
 class Message(BaseModel):
@@ -38,6 +44,32 @@ class JudgeResponse(Message):
 
     verdicts: tuple[Verdict, ...]
     """`sandbox_fault` says nothing about its program: do not score it."""
+
+
+class Landed(Message):
+    """A line of `/v1/judge/stream`: a verdict, as soon as it is known."""
+
+    index: Annotated[int, Field(ge=0)]
+    """Position of its program in the request."""
+    verdict: Verdict
+    """`sandbox_fault` says nothing about its program: do not score it."""
+
+
+class Load(Message):
+    """A line of `/v1/judge/stream`: the first, and one whenever ten seconds had none. The service is at work."""
+
+    workers: int
+    queued: int
+    """Programs on their way here, of all clients."""
+
+
+class Failure(Message):
+    """A line of `/v1/judge/stream`: the last one, where programs are left without a verdict, and why."""
+
+    status: int
+    """What would have been the answer's status: 503 and 504 may be sent again."""
+    detail: str
+    retry_after_seconds: float | None = None
 
 
 class RunRequest(Message):

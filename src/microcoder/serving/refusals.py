@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 import math
 
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from microcoder.errors import DataError, EvaluatorFault
+
 _PISTON = "/api/v2"
+_MAX_FAULTS_SHOWN = 5
 
 
 class Refused(Exception):
@@ -29,3 +35,31 @@ class Refused(Exception):
         """Return the answer's JSON, in the words of the dialect that the path belongs to."""
         key = "message" if path.startswith(_PISTON) else "detail"
         return json.dumps({key: self.message}).encode()
+
+
+def refusal_of(error: Exception) -> Refused:
+    """Return what a client is told about an exception."""
+    match error:
+        case Refused():
+            return error
+        case RequestValidationError():
+            return Refused(422, _explain(error))
+        case HTTPException():
+            return Refused(error.status_code, str(error.detail))
+        case DataError():
+            return Refused(422, str(error)[:1000])
+        case EvaluatorFault():
+            return Refused(503, str(error)[:1000], retry_after_seconds=5)
+        case _:
+            return Refused(500, "the service failed; its log says how")
+
+
+def _explain(error: RequestValidationError) -> str:
+    """Say where and what, without what was sent: that may be large, and is somebody's data."""
+    faults = error.errors()
+    shown = [
+        f"{'.'.join(str(part)[:60] for part in fault['loc'][1:]) or 'body'}: {str(fault['msg'])[:200]}"
+        for fault in faults[:_MAX_FAULTS_SHOWN]
+    ]
+    left = len(faults) - len(shown)
+    return "; ".join(shown) + (f"; and {left} more" if left else "")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from microcoder.evaluator import Execution, Invocation, Judge
 from microcoder.evaluator.languages import find_language
+from microcoder.serving.messages import Load
 from microcoder.serving.metrics import ServiceMetrics
 from microcoder.serving.refusals import Refused
 from microcoder.serving.settings import ServiceSettings
@@ -18,6 +20,8 @@ T = TypeVar("T")
 
 _MAX_RETRY_AFTER_SECONDS = 60.0
 _SICK_AFTER_FAULTS = 20
+BEAT_SECONDS = 10.0
+"""After so long without a verdict a stream says that the service is at work."""
 
 
 class Service:
@@ -44,6 +48,11 @@ class Service:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._loop.call_later, self.settings.grace_seconds, self._over.set)
 
+    @property
+    def load(self) -> Load:
+        """How much is on its way here."""
+        return Load(workers=self.judge.workers, queued=self._num_queued)
+
     def find_trouble(self) -> str:
         """Return why this service should be replaced; empty where all is well."""
         if self._faults_in_a_row >= _SICK_AFTER_FAULTS:
@@ -59,7 +68,18 @@ class Service:
         return self.find_trouble()
 
     async def judge_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge a request's programs, all of them or none.
+        """Judge a request's programs, all of them or none; raises what `judge_each` does."""
+        found = [landed async for landed in self.judge_each(programs, problems) if landed is not None]
+        return [verdict for _, verdict in sorted(found, key=lambda landed: landed[0])]
+
+    async def judge_each(
+        self, programs: Sequence[Program], problems: Sequence[Problem]
+    ) -> AsyncGenerator[tuple[int, Verdict] | None]:
+        """Judge a request's programs.
+
+        Yields:
+            None as soon as they are taken, and whenever nothing has landed for a while; a program's position and its
+            verdict as it lands.
 
         Raises:
             Refused: it is too large, something in it cannot be judged, there is no room, or it took too long.
@@ -70,9 +90,32 @@ class Service:
         for problem in {id(problem): problem for problem in problems}.values():
             self._check_problem(problem)
         self._enter(len(programs))
+        landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
+        over = asyncio.ensure_future(self._over.wait())
+        tasks = [asyncio.ensure_future(self._judge_at(*each)) for each in zip(itertools.count(), programs, problems)]
+        for task in (*tasks, over):
+            task.add_done_callback(lambda done: done.cancelled() or (done.exception(), landed.put_nowait(done)))
+        seconds = self.settings.request_seconds
+        give_up = time.monotonic() + seconds
         try:
-            return await self._within(self._gather(programs, problems), self.settings.request_seconds)
+            yield None
+            num_left = len(tasks)
+            while num_left:
+                try:
+                    done = await asyncio.wait_for(landed.get(), min(BEAT_SECONDS, give_up - time.monotonic()))
+                except TimeoutError:
+                    if time.monotonic() >= give_up:
+                        why = f"not done within {seconds:g} s; send it again later"
+                        raise Refused(504, why, retry_after_seconds=1) from None
+                    yield None
+                    continue
+                if done is over:
+                    raise _shutting_down()
+                num_left -= 1
+                yield done.result()
         finally:
+            for task in (*tasks, over):
+                task.cancel()
             self._leave(len(programs))
 
     async def run(self, invocation: Invocation, *, patience_seconds: float) -> Execution:
@@ -129,7 +172,7 @@ class Service:
 
     def _enter(self, num_programs: int) -> None:
         if self.is_draining:
-            raise Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)
+            raise _shutting_down()
         if num_programs > self.settings.max_queued:
             raise Refused(413, f"{num_programs} programs in one request; send at most {self.settings.max_queued}")
         if self._num_queued + num_programs > self.settings.max_queued:
@@ -156,22 +199,14 @@ class Service:
             if task.done():
                 return task.result()
             if over.done():
-                raise Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)
+                raise _shutting_down()
             raise Refused(504, f"not done within {seconds:g} s; send it again later", retry_after_seconds=1)
         finally:
             over.cancel()
             task.cancel()
 
-    async def _gather(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
-        tasks = [
-            asyncio.ensure_future(self._judge(program, problem))
-            for program, problem in zip(programs, problems, strict=True)
-        ]
-        try:
-            return list(await asyncio.gather(*tasks))
-        finally:
-            for task in tasks:
-                task.cancel()
+    async def _judge_at(self, index: int, program: Program, problem: Problem) -> tuple[int, Verdict]:
+        return index, await self._judge(program, problem)
 
     async def _judge(self, program: Program, problem: Problem) -> Verdict:
         started = time.monotonic()
@@ -193,3 +228,7 @@ class Service:
         self.metrics.wait_seconds.observe(max(0.0, time.monotonic() - started - run_seconds))
         self._faults_in_a_row = self._faults_in_a_row + 1 if is_fault else 0
         self._seconds_per_program = 0.95 * self._seconds_per_program + 0.05 * run_seconds
+
+
+def _shutting_down() -> Refused:
+    return Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -20,9 +20,10 @@ class EvaluatorConfig(Config):
     """The judge."""
 
     backend: Literal["process", "http", "ray"] = "process"
-    """Where programs run: sandboxes of this process; a `microcoder serve` at `url`; each node of the Ray cluster."""
-    url: str | None = Field(default=None, pattern="^https?://")
-    """`http`: the service's address; its token, where it wants one, is read from MICROCODER_JUDGE_TOKEN."""
+    """Where programs run: sandboxes of this process; `microcoder serve` at `url`; each node of the Ray cluster."""
+    url: tuple[Annotated[str, Field(pattern="^https?://")], ...] = ()
+    """`http`: the service's address, or those of several, which share the programs by how busy they are; one that is
+    gone is left out until it is back. Their token, where they want one, is read from MICROCODER_JUDGE_TOKEN."""
     comparison: OutputComparison = "robust"
     """How training answers are compared: by each problem's own checker, or, for ablation, `strict`: the exact text, as
     LiveCodeBench's checker nearly does, wherever a problem asks for no checker of its own."""
@@ -48,6 +49,17 @@ class EvaluatorConfig(Config):
     decides for itself (`microcoder serve --no-batch-tests`)."""
     unsafe_sandbox: bool = False
 
+    def judge_options(self) -> dict[str, Any]:
+        """Return what each judge of programs is made with besides `workers`, in this process or on a node."""
+        return {
+            "stop": self.stop,
+            "nice": self.nice,
+            "packages": self.packages,
+            "sibling_limit": self.sibling_limit,
+            "batch_tests": self.batch_tests,
+            "unsafe": self.unsafe_sandbox,
+        }
+
     @field_validator("languages")
     @classmethod
     def _know_languages(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -57,7 +69,7 @@ class EvaluatorConfig(Config):
 
     @model_validator(mode="after")
     def _options_belong_to_the_backend(self) -> EvaluatorConfig:
-        if (self.backend == "http") != (self.url is not None):
+        if (self.backend == "http") != bool(self.url):
             raise ValueError(
                 'backend = "http" and url go together; pass both, such as --evaluator.backend http '
                 "--evaluator.url http://127.0.0.1:8077, or neither"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from microcoder.errors import ConfigError, EvaluatorFault
@@ -23,6 +25,7 @@ _PROGRAM_BYTES = 1 << 18
 """Room for a program beside its problem, in one request."""
 _MOST_BYTES_PER_CHARACTER = 6
 """As JSON."""
+_LOG = logging.getLogger(__name__)
 _ON_NODES = {"level": "of each node of the Ray cluster", "enforced": [], "missing": {}}
 
 
@@ -53,15 +56,7 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
         finally:
             judge.close()
     else:
-        with Judge(
-            workers=config.workers,
-            stop=config.stop,
-            nice=config.nice,
-            packages=config.packages,
-            sibling_limit=config.sibling_limit,
-            batch_tests=config.batch_tests,
-            unsafe=config.unsafe_sandbox,
-        ) as judge:
+        with Judge(workers=config.workers, **config.judge_options()) as judge:
             yield judge, {"isolation": judge.isolation.as_record(), "environment": judge.environment.as_record()}
 
 
@@ -69,40 +64,47 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
 def _connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
     try:
         from microcoder.serving.client import JudgeClient
+        from microcoder.serving.remote import TokenRefused
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed; type: pip install 'microcoder[serve]'") from None
-    assert config.url is not None
-    with JudgeClient(config.url, token=os.environ.get(TOKEN_VARIABLE)) as client:
+    check = partial(_check_service, config, problems)
+    with JudgeClient(config.url, token=os.environ.get(TOKEN_VARIABLE), check=check) as client:
         try:
             about = client.about(patience_seconds=_START_PATIENCE_SECONDS)
-        except ConfigError as error:
+        except TokenRefused as error:
             raise ConfigError(f"{error}; its token is read from the environment, {TOKEN_VARIABLE}") from None
         except EvaluatorFault as fault:
             raise EvaluatorFault(
-                f"no judge at evaluator.url = {config.url} ({fault}); start one there: "
-                f"microcoder serve --stop {config.stop}"
+                f"no judge at evaluator.url ({fault}); start one there: microcoder serve --stop {config.stop}"
             ) from None
-        if about["stop"] != config.stop:
-            raise ConfigError(
-                f"{config.url} stops tests by the rule {about['stop']}, the recipe asks for {config.stop}; "
-                f"start it with --stop {config.stop}, or pass --evaluator.stop {about['stop']}"
-            )
-        for needed, limit, option in _find_needs(problems, about["limits"]):
-            raise ConfigError(
-                f"{needed}, {config.url} takes at most {limit:g}; start it with {option}, or leave the problem out"
-            )
-        if "environment" not in about:
-            raise ConfigError(
-                f"{config.url} is an older version, which does not say what programs run on; install this one there"
-            )
-        if about["environment"]["packages"]["digest"] != load_profile(config.packages).digest:
-            theirs = about["environment"]["packages"]
-            raise ConfigError(
-                f"{config.url} lets programs import the packages {theirs['profile']} {theirs['digest']}, the recipe "
-                f"{load_profile(config.packages).label}; start it with --packages {config.packages}, or pass "
-                "--evaluator.packages with its own"
-            )
         yield client, {name: about[name] for name in ("isolation", "environment")}
+        if client.outages:
+            gone = ", ".join(f"{url} {number} times" for url, number in sorted(client.outages.items()))
+            _LOG.warning("judges were gone and left out meanwhile: %s", gone)
+
+
+def _check_service(config: EvaluatorConfig, problems: Sequence[Problem], url: str, about: Mapping[str, Any]) -> None:
+    """Refuse a service that would judge otherwise, or not all; also one that comes back as another.
+
+    Raises:
+        ConfigError: what to change.
+    """
+    if about["stop"] != config.stop:
+        raise ConfigError(
+            f"{url} stops tests by the rule {about['stop']}, the recipe asks for {config.stop}; "
+            f"start it with --stop {config.stop}, or pass --evaluator.stop {about['stop']}"
+        )
+    for needed, limit, option in _find_needs(problems, about["limits"]):
+        raise ConfigError(f"{needed}, {url} takes at most {limit:g}; start it with {option}, or leave the problem out")
+    if "environment" not in about:
+        raise ConfigError(f"{url} is an older version, which does not say what programs run on; install this one there")
+    if about["environment"]["packages"]["digest"] != load_profile(config.packages).digest:
+        theirs = about["environment"]["packages"]
+        raise ConfigError(
+            f"{url} lets programs import the packages {theirs['profile']} {theirs['digest']}, the recipe "
+            f"{load_profile(config.packages).label}; start it with --packages {config.packages}, or pass "
+            "--evaluator.packages with its own"
+        )
 
 
 def _find_needs(problems: Sequence[Problem], limits: Mapping[str, float]) -> Iterator[tuple[str, float, str]]:
@@ -151,14 +153,7 @@ class _OnNodes:
 
             # The trainer has reserved the processors; judging and updating take turns.
             self._judge = RayJudge(
-                workers_per_node=self._config.workers,
-                processors_per_worker=0,
-                stop=self._config.stop,
-                nice=self._config.nice,
-                packages=self._config.packages,
-                sibling_limit=self._config.sibling_limit,
-                batch_tests=self._config.batch_tests,
-                unsafe=self._config.unsafe_sandbox,
+                workers_per_node=self._config.workers, processors_per_worker=0, **self._config.judge_options()
             )
         return self._judge.judge(programs, problems, on_verdict=on_verdict)
 

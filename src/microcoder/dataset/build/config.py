@@ -108,7 +108,8 @@ class BuildConfig(Config):
     ray_address: str | None = None
     """Of a running cluster; None starts one here."""
     workers: int | None = Field(default=None, ge=1)
-    """Processes at the same time; one a core where none is given."""
+    """Processes at the same time; one a core where none is given. Where programs run (verify, a model's attempts): so
+    many programs, with Ray on each node."""
     process: ProcessSettings = ProcessSettings()
     filter: FilterSettings = FilterSettings()
     difficulty: DifficultySettings = DifficultySettings()
@@ -139,4 +140,4 @@ class BuildConfig(Config):
     @property
     def work_folder(self) -> Path:
         """Where parts, verdicts and answers are kept between runs."""
-        return self.work or self.output / ".work"
+        return (self.work or self.output / ".work").absolute()

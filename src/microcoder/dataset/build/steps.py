@@ -93,7 +93,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
                 "filter",
                 AttemptsStep(
                     model=difficulty.calibrate_by,
-                    responses=difficulty.responses,
+                    responses=difficulty.responses.absolute(),
                     responses_digest=digests.find(difficulty.responses),
                     workers=config.workers,
                     packages=config.packages,
@@ -121,6 +121,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
             f"{_VERIFICATION}:open_verify",
             ("microcoder.dataset.verify", _REASONS, *_JUDGING),
             runs="alone",
+            shares=f"{_VERIFICATION}:open_verdicts",
         ),
     ]
     return steps

@@ -18,6 +18,7 @@ from microcoder.dataset.pipeline.parts import read_kept
 from microcoder.dataset.pipeline.steps import Work, digest
 from microcoder.dataset.verify import (
     Evidence,
+    Verdicts,
     VerdictStore,
     VerifySettings,
     combine_counts,
@@ -74,21 +75,23 @@ def open_attempts(settings: AttemptsStep) -> Iterator[Work]:
         yield work
 
 
+def open_verdicts(settings: VerifyStep) -> VerdictStore:
+    """Open what was judged before: on one machine, since a file of SQLite is not for several."""
+    return VerdictStore(settings.memory / "verdicts.sqlite")
+
+
 @contextmanager
-def open_verify(settings: VerifyStep) -> Iterator[Work]:
+def open_verify(settings: VerifyStep, store: Verdicts) -> Iterator[Work]:
     """Verify problems by execution; what the rates of the card are made of is kept on the way."""
-    with (
-        Judge(
-            workers=settings.workers,
-            stop="first_limit",
-            cache_size=0,
-            # Time limits follow from what references take in a process of their own.
-            batch_tests=False,
-            packages=settings.packages,
-            unsafe=settings.unsafe,
-        ) as judge,
-        VerdictStore(settings.memory / "verdicts.sqlite") as store,
-    ):
+    with Judge(
+        workers=settings.workers,
+        stop="first_limit",
+        cache_size=0,
+        # Time limits follow from what references take in a process of their own.
+        batch_tests=False,
+        packages=settings.packages,
+        unsafe=settings.unsafe,
+    ) as judge:
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
             found = gather(candidates, judge, settings.verify, store=store)

@@ -56,7 +56,10 @@ class MapStep:
     code: tuple[str, ...]
     """Modules and packages whose source decides the result."""
     runs: Literal["on_every_core", "alone"] = "on_every_core"
-    """`alone`: one shard at a time, for work that spreads over the cores itself."""
+    """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
+    shares: str | None = None
+    """`module:function` where the workers share something; called with the settings, once for all machines, gives a
+    context manager around it. What it gives is the second argument of `opens`; its methods are called one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +103,9 @@ def load(name: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), function)
 
 
-def open_work(step: MapStep) -> AbstractContextManager[Work]:
-    """Set a step up in this process."""
-    return load(step.opens)(step.settings)
+def open_work(step: MapStep, *shared: Any) -> AbstractContextManager[Work]:
+    """Set a step up in this process, with what its workers share."""
+    return load(step.opens)(step.settings, *shared)
 
 
 def step_key(step: Step) -> str:

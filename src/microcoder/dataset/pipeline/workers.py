@@ -1,11 +1,14 @@
-"""Worker processes: one shard after the other through a chain of steps, natively or on Ray, by Daft."""
+"""Worker processes: one shard after the other through a chain of steps, natively or on Ray, by Daft.
+
+On Ray, steps that run alone have a worker on each node (`nodes.py`).
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +55,7 @@ class Chain:
 
     @property
     def is_alone(self) -> bool:
-        """One shard at a time."""
+        """One shard at a time on a machine."""
         return any(step.runs == "alone" for step in self.steps)
 
 
@@ -82,6 +85,11 @@ def run_chain(
         DataError: a step lost, added or reordered rows.
         MicroCoderError: what a step itself raises, from a worker process as from this one.
     """
+    if chain.is_alone and runner.kind == "ray":
+        from microcoder.dataset.pipeline.nodes import run_on_nodes
+
+        yield from run_on_nodes(chain, given, paths, runner.address)
+        return
     workers = min(1 if chain.is_alone else runner.num_workers, len(given))
     if workers == 1 and runner.kind == "native":
         with ExitStack() as opened:
@@ -110,19 +118,24 @@ def run_chain(
 class ShardWorker:
     """One worker process: set up once for a chain, then one shard after the other."""
 
-    def __init__(self, chain: Chain, opened: ExitStack | None = None) -> None:
+    def __init__(self, chain: Chain, opened: ExitStack | None = None, shared: Mapping[str, Any] | None = None) -> None:
         # Daft never closes its workers; what they opened ends with the process.
         self._opened = opened or ExitStack()
+        self._shared = dict(shared or {})
         self._chain = chain
         self._works: dict[str, Work] = {}
         self._barrier: Barrier | None = None
 
     def __call__(self, given: str, paths: list[str]) -> bytes:
+        """Do what `work` does, by the name that Daft knows."""
+        return self.work(given, paths)
+
+    def work(self, given: str, paths: list[str]) -> bytes:
         """Take a shard, and return its looks, or our own error, as they travel between processes."""
         try:
             return pickle.dumps(self.take(given, paths))
         except MicroCoderError as error:
-            # Raised here, it would come out of Daft as a fault of Daft's.
+            # Raised here, it would come out of Daft as a fault of Daft's, and out of Ray as one of Ray's.
             return pickle.dumps(error)
 
     def take(self, given: str, paths: list[str]) -> Looks:
@@ -146,7 +159,10 @@ class ShardWorker:
     def _work(self, step: MapStep) -> Work:
         """Set a step up when its first shard comes."""
         if step.name not in self._works:
-            self._works[step.name] = self._opened.enter_context(open_work(step))
+            if step.shares and step.name not in self._shared:
+                self._shared[step.name] = self._opened.enter_context(load(step.shares)(step.settings))
+            shared = (self._shared[step.name],) if step.shares else ()
+            self._works[step.name] = self._opened.enter_context(open_work(step, *shared))
         return self._works[step.name]
 
     def _look(self, candidates: list[Candidate]) -> Looks:

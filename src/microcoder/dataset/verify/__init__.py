@@ -7,7 +7,7 @@ from microcoder.dataset.verify.programs import TrivialProgram, trivial_programs
 from microcoder.dataset.verify.python2 import convert_python2, is_python2
 from microcoder.dataset.verify.rates import Rate, Rates, combine_counts, count_right, measure_rates, rate_with_interval
 from microcoder.dataset.verify.settings import ChoiceSettings, VerifySettings
-from microcoder.dataset.verify.store import VerdictStore, evaluator_version
+from microcoder.dataset.verify.store import Verdicts, VerdictStore, evaluator_version
 
 __all__ = [
     "ChoiceSettings",
@@ -19,6 +19,7 @@ __all__ = [
     "Trial",
     "TrivialProgram",
     "VerdictStore",
+    "Verdicts",
     "VerifySettings",
     "choose_tests",
     "combine_counts",

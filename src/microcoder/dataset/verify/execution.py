@@ -17,7 +17,7 @@ from microcoder.dataset.verify.outputs import compare_references
 from microcoder.dataset.verify.plans import Attempt, Plan, convert, plan, problem_for, turned_numbers
 from microcoder.dataset.verify.reproducible import LIMITS, at_reference_speed, stable_detail
 from microcoder.dataset.verify.settings import VerifySettings
-from microcoder.dataset.verify.store import VerdictStore, verdict_key
+from microcoder.dataset.verify.store import Verdicts, verdict_key
 from microcoder.evaluator import Judge, judge_answers
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.types import Outcome, Problem, Program, Verdict
@@ -32,7 +32,7 @@ _OWN_ANSWERS = Program(None, reason="the problem's own answers")
 class Executor:
     """Runs programs, unless the store knows how they end."""
 
-    def __init__(self, judge: Judge, store: VerdictStore | None = None) -> None:
+    def __init__(self, judge: Judge, store: Verdicts | None = None) -> None:
         self.judge = judge
         self._store = store
 
@@ -89,7 +89,7 @@ def verify(
     judge: Judge,
     settings: VerifySettings | None = None,
     *,
-    store: VerdictStore | None = None,
+    store: Verdicts | None = None,
 ) -> list[Candidate | Rejection]:
     """Return each candidate with its chosen tests, limits and verified references, or why it is turned away.
 
@@ -109,7 +109,7 @@ def verify(
 
 
 def gather(
-    candidates: Sequence[Candidate], judge: Judge, settings: VerifySettings, *, store: VerdictStore | None = None
+    candidates: Sequence[Candidate], judge: Judge, settings: VerifySettings, *, store: Verdicts | None = None
 ) -> list[Evidence | Rejection]:
     """Return what execution showed of each candidate: what `conclude` and `measure_rates` work on."""
     executor = Executor(judge, store)

@@ -8,7 +8,7 @@ import sqlite3
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import microcoder
 from microcoder import evaluator
@@ -43,6 +43,18 @@ def verdict_key(program: Program, problem: Problem, *, stop: str, environment: s
     decides = problem.model_copy(update={"call": fields.pop("call")}).model_dump(mode="json", include={"call", *fields})
     content = [evaluator_version(), environment, program.language, program.code, decides, stop]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
+
+
+class Verdicts(Protocol):
+    """Verdicts of before, wherever they are kept."""
+
+    def find(self, key: bytes) -> Verdict | None:
+        """Return the verdict kept by this key."""
+        ...
+
+    def keep(self, key: bytes, verdict: Verdict) -> None:
+        """Keep a verdict."""
+        ...
 
 
 class VerdictStore:

@@ -1,0 +1,150 @@
+"""Shards over the nodes of a Ray cluster: a worker on each, for steps that spread over a node's cores themselves."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+
+from microcoder.dataset.pipeline.steps import load
+from microcoder.errors import EvaluatorFault, MicroCoderError
+from microcoder.serving.ray_nodes import find_nodes, kill_actor, start_actor
+from microcoder.serving.ray_start import allow_slow_start
+
+if TYPE_CHECKING:
+    from microcoder.dataset.pipeline.workers import Chain, Looks
+
+_LOOK_SECONDS = 5.0
+_MOST_LOSSES = 3
+_LOG = logging.getLogger(__name__)
+
+
+def run_on_nodes(
+    chain: Chain, given: Sequence[str], paths: Sequence[list[str]], address: str | None
+) -> Iterator[tuple[int, Looks]]:
+    """Have each shard taken through a chain by the next node that is free; a node has one shard at a time.
+
+    What a lost node had is begun again by another one; nodes that join are used.
+
+    Args:
+        chain: the steps.
+        given: for each shard the part that the first step reads.
+        paths: for each shard the parts of the steps.
+        address: of the cluster; None starts one here, unless this process has joined one.
+
+    Yields:
+        A shard's place in `given`, and its looks; in any order.
+
+    Raises:
+        EvaluatorFault: a shard was lost with its node four times, or no node has a processor.
+        MicroCoderError: what a step itself raises.
+    """
+    if not ray.is_initialized():
+        if address is None:
+            allow_slow_start(os.environ)
+        ray.init(address=address, log_to_driver=False)
+    crew = _Crew(chain)
+    waiting = deque(range(len(given)))
+    losses: Counter[int] = Counter()
+    running: dict[Any, tuple[str, int]] = {}
+    try:
+        while waiting or running:
+            for node in crew.find_idle({node for node, _ in running.values()}):
+                if waiting:
+                    place = waiting.popleft()
+                    running[crew.ask(node, given[place], paths[place])] = node, place
+            done, _ = ray.wait(list(running), timeout=_LOOK_SECONDS)
+            for reference in done:
+                node, place = running.pop(reference)
+                try:
+                    found = pickle.loads(ray.get(reference))
+                except RayTaskError:
+                    raise
+                except RayError as error:
+                    crew.dismiss(node)
+                    losses[place] += 1
+                    _LOG.warning("Ray node %s was lost with a shard: %s", node, type(error).__name__)
+                    if losses[place] > _MOST_LOSSES:
+                        raise EvaluatorFault(
+                            f"{given[place]}: lost {losses[place]} times with its node ({type(error).__name__}); "
+                            "look into Ray's logs, then type the same command again"
+                        ) from None
+                    waiting.appendleft(place)
+                    continue
+                if isinstance(found, MicroCoderError):
+                    raise found
+                yield place, found
+    finally:
+        crew.close()
+
+
+class _Crew:
+    """A worker for each node that had something to do, and what all of them share."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        here = ray.get_runtime_context().get_node_id()
+        self._shared = {
+            step.name: start_actor(_Shared, here, step.shares, step.settings) for step in chain.steps if step.shares
+        }
+        self._workers: dict[str, Any] = {}
+
+    def find_idle(self, busy: set[str]) -> list[str]:
+        """Return the nodes that may be given a shard.
+
+        Raises:
+            EvaluatorFault: there is none at all.
+        """
+        nodes = find_nodes()
+        if not nodes and not busy:
+            raise EvaluatorFault("no node of the Ray cluster has a processor; start one with `ray start --num-cpus`")
+        return [node for node in nodes if node not in busy]
+
+    def ask(self, node: str, given: str, paths: list[str]) -> Any:
+        """Give a node a shard; return the reference of its answer."""
+        from microcoder.dataset.pipeline.workers import ShardWorker
+
+        if node not in self._workers:
+            shared = {name: SharedHere(actor) for name, actor in self._shared.items()}
+            self._workers[node] = start_actor(ShardWorker, node, self._chain, None, shared)
+        return self._workers[node].work.remote(given, paths)
+
+    def dismiss(self, node: str) -> None:
+        """End a node's worker."""
+        kill_actor(self._workers.pop(node))
+
+    def close(self) -> None:
+        """End all."""
+        for actor in (*self._workers.values(), *self._shared.values()):
+            kill_actor(actor)
+
+
+class _Shared:
+    """What the workers of a step share, in one process on the machine of the build."""
+
+    def __init__(self, shares: str, settings: Any) -> None:
+        # Ended with its process.
+        self._object = ExitStack().enter_context(load(shares)(settings))
+
+    def call(self, method: str, arguments: tuple[Any, ...]) -> Any:
+        """Call one of its methods."""
+        return getattr(self._object, method)(*arguments)
+
+
+class SharedHere:
+    """The same, as a worker sees it: its methods are called there."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return lambda *arguments: ray.get(self._actor.call.remote(method, arguments))
