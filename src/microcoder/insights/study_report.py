@@ -89,7 +89,7 @@ def _write_page(judged: Judged, output: Path) -> None:
     if chart:
         write_text(output / f"{chart.name}.svg", chart.svg)
     lines = [
-        f"# {_title(name)}",
+        f"# {judged.file.study.factor[:1].upper()}{judged.file.study.factor[1:]}",
         "",
         *(f"{sentence}\n" for sentence in open_page(judged)),
         *_picture(chart),
@@ -110,11 +110,6 @@ def _write_page(judged: Judged, output: Path) -> None:
         "",
     ]
     write_text(output / f"{name}.md", "\n".join(lines).rstrip() + "\n")
-
-
-def _title(name: str) -> str:
-    """`006_truncation_mask` -> `Truncation mask`."""
-    return name.lstrip("0123456789_").replace("_", " ").capitalize()
 
 
 def _picture(chart: Chart | None) -> list[str]:
