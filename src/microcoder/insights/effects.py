@@ -149,9 +149,9 @@ def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | N
     """
     import numpy as np
 
-    distinct = {tuple(sorted(units.items())): seed for seed, units in reversed(by_seed.items())}
+    distinct = {tuple(sorted(units.items())): seed for seed, units in reversed(list(by_seed.items()))}
     rows = [by_seed[seed] for seed in sorted(distinct.values())]
-    means = np.asarray([np.mean(list(units.values())) for units in rows])
+    means = np.asarray([float(np.mean(list(units.values()))) for units in rows])
     num_units = len({name for units in rows for name in units})
     is_crossed = num_units < sum(map(len, rows)) or len(rows) == 1
     values = np.asarray([value for units in rows for value in units.values()])
