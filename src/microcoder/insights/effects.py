@@ -116,7 +116,7 @@ def estimate_effect(
     Args:
         differences_S_B: a row a seed; the difference over the problems as they are in the first column, over
             resampled problems in the others (none if there is nothing to resample). Seeds with equal rows over
-            resampled problems are one set of samples, counted once.
+            resampled problems are one set of samples, counted once, unless they show no difference at all.
         num_problems: held-out problems that were resampled.
         resolution: grid of the differences by construction, such as the times of evaluations; adds to the variance,
             since equal values on a coarse grid are no proof of no variance.
@@ -126,7 +126,8 @@ def estimate_effect(
 
     if num_problems > 1 and differences_S_B.shape[1] > 1:
         _, first = np.unique(differences_S_B, axis=0, return_index=True)
-        differences_S_B = differences_S_B[np.sort(first)]
+        is_nothing = ~differences_S_B.any(axis=1)
+        differences_S_B = differences_S_B[np.union1d(first, np.flatnonzero(is_nothing))]
     by_seed = differences_S_B[:, 0]
     if len(by_seed) < 2:
         # Trained once: what another seed would give is unknown.
