@@ -32,8 +32,9 @@ def report(folder: Path, name: str, *words: str) -> None:
     main(["study", "report", *words, "--quick", "--runs", str(folder / "runs"), "-o", str(folder / name)])
 
 
-def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path) -> None:
+def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(folder, "a", "kl_and_clip")
+    assert "K1  cannot appear here, " in capsys.readouterr().out
     page = (folder / "a" / "008_kl_and_clip.md").read_text()
     opening = page.split("## Claims")[0]
     words = ["Asked", "Done", "Seen", "It means", "Next"]
