@@ -161,7 +161,8 @@ def split_rounds(study: Study, works: Sequence[Work]) -> list[list[Work]]:
     for work in sorted(works, key=lambda work: isinstance(work, StudyMeasurement)):
         seeds = places.setdefault(work.level if isinstance(work, StudyRun) else f"measurement {work.name}", [])
         seeds.append(work.seed)
-        number = max(0, len(seeds) - study.first_look)
+        # Without claims there is nothing to look at on the way.
+        number = max(0, len(seeds) - study.first_look) if study.claims else 0
         if isinstance(work, StudyRun):
             round_of_run[work.folder] = number
         else:
