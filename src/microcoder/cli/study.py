@@ -156,25 +156,24 @@ def report(
     from microcoder.insights.results import as_records, judge_studies
     from microcoder.insights.study import find_studies
     from microcoder.insights.study_report import write_study_report
+    from microcoder.insights.wording import tell_claim
 
     studies, scale = _choose(name, all), QUICK if quick else MICRO
     # A claim is judged among all of them, also where one study alone is asked for.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
+    names = {file.name for file in studies}
+    judged = [
+        study
+        for study in judge_studies(family, scale=scale, root=runs, code=code, seeds_from=seeds_from)
+        if study.file.name in names
+    ]
     if json:
-        judged = judge_studies(family, scale=scale, root=runs, code=code, seeds_from=seeds_from)
-        names = {file.name for file in studies}
-        _print_json(as_records([study for study in judged if study.file.name in names]))
+        _print_json(as_records(judged))
         return
-    page = write_study_report(
-        studies,
-        scale=scale,
-        root=runs,
-        output=output,
-        code=code,
-        seeds_from=seeds_from,
-        family=family,
-        has_index=name is None,
-    )
+    page = write_study_report(judged, output=output, has_index=name is None)
+    for study in judged:
+        for result in study.claims:
+            print(tell_claim(result, study.file.study))
     print(page)
 
 
