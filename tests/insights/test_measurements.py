@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from microcoder.cli import main
 from microcoder.config import load_config
 from microcoder.errors import ConfigError, DataError
 from microcoder.insights.claims import StudyData, judge_claim, pair_rows
@@ -135,38 +133,51 @@ def test_a_unit_that_lacks_a_level_is_left_out() -> None:
     assert pair_rows(contrast, rows) == {"1": 3.0}
 
 
-def test_a_study_of_measurements_runs_stops_when_narrow_and_is_never_done_twice(tmp_path: Path) -> None:
+def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "measure.py").write_text(FUNCTION)
     (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
     (tmp_path / "study.toml").write_text(STUDY.replace("FILE", str(tmp_path / "measure.py")))
-    words = [sys.executable, "-m", "microcoder", "study"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
-    def call(*more: str) -> str:
-        done = subprocess.run(
-            [*words, *more, "--quick", "--runs", str(tmp_path / "runs")],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def call(*words: str) -> str:
+        capsys.readouterr()
+        main(["study", *words, "study.toml", "--quick", "--runs", "runs"])
+        return capsys.readouterr().out
 
-    study = str(tmp_path / "study.toml")
-    first = json.loads(call("run", study, "--jobs", "1", "--json"))
+    first = json.loads(call("run", "--jobs", "1", "--json"))
     # Three seeds are narrow enough: the other four are not needed.
     assert (first["num_planned"], len(first["next"]), first["num_finished"]) == (7, 3, 3)
-    assert json.loads(call("run", study, "--jobs", "1", "--json"))["next"] == []
-    assert {path.read_text() for path in tmp_path.glob("runs/*/*/calls")} == {"x"}
-    found = json.loads(call("report", study, "--json"))
-    claim = found["claims"][0]
+    assert json.loads(call("run", "--jobs", "1", "--json"))["next"] == []
+    assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 3
+    claim = json.loads(call("report", "--json"))["claims"][0]
     assert (claim["verdict"], claim["primary"]["num_seeds"], claim["primary"]["num_units"]) == ("supported", 3, 60)
-    call("report", study, "-o", str(tmp_path / "pages"))
+    call("report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
-    assert "**Seen:** The difference in score between high and low was +0.5" in page
+    assert "**Seen:** The difference in score between high and low was +0." in page
     assert "**It means:** This experiment supports that a higher level scores more (T2)." in page
+    # Other seeds are other work, and a budget that is spent begins none of it.
+    again = json.loads(call("run", "--seeds-from", "50", "--budget-minutes", "0.001", "--json"))
+    assert (again["num_finished"], len(again["left_out"])) == (0, 3)
+
+
+def test_a_measurement_that_fails_is_named_and_the_others_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "measure.py").write_text(
+        FUNCTION.replace("    source =", "    assert job.seed != 1, 'no luck'\n    source =")
+    )
+    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')
+    (tmp_path / "study.toml").write_text(STUDY.replace("FILE", str(tmp_path / "measure.py")))
+    with pytest.raises(SystemExit):
+        main(["study", "run", "study.toml", "--quick", "--runs", "runs", "--jobs", "1"])
+    told = capsys.readouterr().err
+    assert "runs failed; the same command tries them again" in told
+    assert "study, score, seed 1: " in told
+    assert "no luck" in told
+    assert len(list(tmp_path.glob("runs/*/*/summary.json"))) >= 2
 
 
 def test_a_treatment_that_reaches_too_little_cannot_appear(measurement: Measurement) -> None:

@@ -53,7 +53,7 @@ def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
         write_rollouts(run.rollout_file(step), kept)
 
     job = Job(3, config, tmp_path / "own", {"robust": run.root})
-    found = {(row.metric, row.level): (row.unit, row.value) for row in judge_both_ways(job, early_share=0.5)}
+    found = {(row.metric, row.level): (row.unit, row.value) for row in judge_both_ways(job)}
     assert found == {
         ("accepted", "robust"): (f"seed3/{problem.id}", 0.75),
         ("accepted", "strict"): (f"seed3/{problem.id}", 0.5),

@@ -96,6 +96,11 @@ def test_the_first_round_is_several_seeds_and_each_further_one_is_a_seed(file: S
     assert len(rounds[0]) == 3 * 3 + 2
 
 
+def test_a_study_without_claims_is_one_round(file: StudyFile, tmp_path: Path) -> None:
+    works = plan_work(file, scale="micro", root=tmp_path)
+    assert [len(found) for found in split_rounds(file.study.model_copy(update={"claims": ()}), works)] == [len(works)]
+
+
 def test_narrow_intervals_end_a_study_and_wide_ones_ask_for_what_their_claim_compares(
     file: StudyFile, tmp_path: Path
 ) -> None:

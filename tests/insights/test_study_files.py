@@ -108,6 +108,14 @@ def test_a_mask_or_a_stage_that_acts_is_another_run() -> None:
         assert simplify_config(config) == config
 
 
+def test_a_level_may_name_the_seed(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\nnum_steps = 2\n')
+    (tmp_path / "study.toml").write_text(STUDY.replace("num_steps = 3", '"problems.seed" = "{seed}"'))
+    runs = plan_runs(load_study(tmp_path / "study.toml"), scale=MICRO, root=tmp_path)
+    seeds = [flatten(run.config.model_dump(mode="json"))["problems.seed"] for run in runs if run.level == "b"]
+    assert seeds == [0, 1, 2]
+
+
 def test_other_seeds_are_other_work_of_the_same_study(tmp_path: Path) -> None:
     file = STUDIES[0]
     here, there = (plan_work(file, scale=QUICK, root=tmp_path, seeds_from=start) for start in (0, 100))

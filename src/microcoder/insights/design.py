@@ -25,6 +25,8 @@ Unit = Literal["share", "tokens", "nats", "1"]
 
 MICRO, QUICK = "micro", "quick"
 MIN_SEEDS = 3
+SEED = "{seed}"
+"""What stands for the run's seed in the values of a level."""
 LEAST_REACHED = 0.05
 LEAST_GAIN = 0.12
 
@@ -200,7 +202,7 @@ class Level(Config):
     """One setting of the factor."""
 
     set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys over the baseline."""
+    """Recipe keys over the baseline; the value `"{seed}"` is the run's seed."""
     at: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """By scale: keys over `set`, for steps and lengths that another scale counts otherwise."""
     says: str = ""
@@ -249,7 +251,8 @@ class Study(Config):
     """Held-out accuracy that the reference level must gain; under it, training claims cannot appear here."""
     scales: dict[str, Scale] = Field(default_factory=dict)
     """`quick`, and model sizes for `microcoder study plan`."""
-    claims: tuple[Claim, ...] = Field(min_length=1)
+    claims: tuple[Claim, ...] = ()
+    """None for a study whose results are told elsewhere."""
 
     @model_validator(mode="after")
     def _levels_are_a_comparison(self) -> Study:

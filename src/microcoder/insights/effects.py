@@ -116,7 +116,7 @@ def estimate_effect(
     Args:
         differences_S_B: a row a seed; the difference over the problems as they are in the first column, over
             resampled problems in the others (none if there is nothing to resample). Seeds with equal rows over
-            resampled problems are one set of samples, counted once.
+            resampled problems are one set of samples, counted once, unless they show no difference at all.
         num_problems: held-out problems that were resampled.
         resolution: grid of the differences by construction, such as the times of evaluations; adds to the variance,
             since equal values on a coarse grid are no proof of no variance.
@@ -126,7 +126,8 @@ def estimate_effect(
 
     if num_problems > 1 and differences_S_B.shape[1] > 1:
         _, first = np.unique(differences_S_B, axis=0, return_index=True)
-        differences_S_B = differences_S_B[np.sort(first)]
+        is_nothing = ~differences_S_B.any(axis=1)
+        differences_S_B = differences_S_B[np.union1d(first, np.flatnonzero(is_nothing))]
     by_seed = differences_S_B[:, 0]
     if len(by_seed) < 2:
         # Trained once: what another seed would give is unknown.
@@ -149,9 +150,9 @@ def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | N
     """
     import numpy as np
 
-    distinct = {tuple(sorted(units.items())): seed for seed, units in reversed(by_seed.items())}
+    distinct = {tuple(sorted(units.items())): seed for seed, units in reversed(list(by_seed.items()))}
     rows = [by_seed[seed] for seed in sorted(distinct.values())]
-    means = np.asarray([np.mean(list(units.values())) for units in rows])
+    means = np.asarray([float(np.mean(list(units.values()))) for units in rows])
     num_units = len({name for units in rows for name in units})
     is_crossed = num_units < sum(map(len, rows)) or len(rows) == 1
     values = np.asarray([value for units in rows for value in units.values()])

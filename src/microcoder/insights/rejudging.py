@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ACCEPTED = "accepted"
 
 
-def judge_both_ways(job: Job, *, early_share: float = 0.3, late_share: float = 0.3) -> Iterator[Row]:
+def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[Row]:
     """Yield the share of a run's training rollouts that are accepted by the robust and by the strict comparison.
 
     Metrics: `accepted`, problem by problem, of what the untrained model wrote in the first step, levels `robust` and
@@ -31,8 +31,7 @@ def judge_both_ways(job: Job, *, early_share: float = 0.3, late_share: float = 0
 
     Args:
         job: uses one level, trained with the robust comparison.
-        early_share: which share of the steps is early.
-        late_share: which share of the steps is late.
+        share: of the steps, the first are early and as many at the end late; at least one.
 
     Raises:
         DataError: the run was trained with another comparison.
@@ -54,9 +53,9 @@ def judge_both_ways(job: Job, *, early_share: float = 0.3, late_share: float = 0
             gaps[step] = fmean(robust - strict for robust, strict in both)
             if step == steps[0]:
                 yield from _by_problem(rows, both, seed=job.seed)
-    last = steps[-1]
-    yield Row("gap", "early", f"seed{job.seed}", fmean(gaps[s] for s in steps if s <= early_share * last))
-    yield Row("gap", "late", f"seed{job.seed}", fmean(gaps[s] for s in steps if s > (1 - late_share) * last))
+    num = max(1, round(share * len(steps)))
+    yield Row("gap", "early", f"seed{job.seed}", fmean(gaps[step] for step in steps[:num]))
+    yield Row("gap", "late", f"seed{job.seed}", fmean(gaps[step] for step in steps[-num:]))
 
 
 def _judge_accepted(

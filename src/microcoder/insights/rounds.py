@@ -19,8 +19,10 @@ from pathlib import Path
 
 from microcoder.insights.claims import ClaimResult
 from microcoder.insights.design import Claim, Study
-from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work
+from microcoder.insights.results import judge_work
+from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work, distinct_work, plan_work
 from microcoder.insights.verdicts import Verdict
+from microcoder.insights.workload import Speeds
 
 Look = Callable[[StudyFile], Sequence[ClaimResult]]
 """Judges a study's claims by what is finished."""
@@ -153,6 +155,36 @@ class Rounds:
         return self._spent + self._clock() - self._started + self._seconds_of(work) > self._budget
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The work of some studies, and the rounds in which it is done."""
+
+    works: Sequence[Work]
+    """Each once, whatever it is needed for."""
+    shared: Sequence[Work]
+    """The same, with a piece for each study that needs it."""
+    rounds: Rounds
+    speeds: Speeds
+
+
+def plan_rounds(
+    studies: Sequence[StudyFile], *, scale: str, root: Path, seeds_from: int, jobs: int, budget_seconds: float | None
+) -> Plan:
+    """Return what some studies need; arguments as in `plan_runs` and `Rounds`."""
+    planned = {file.name: plan_work(file, scale=scale, root=root, seeds_from=seeds_from) for file in studies}
+    shared = [work for found in planned.values() for work in found]
+    works = distinct_work(shared)
+    speeds = Speeds(works)
+    rounds = Rounds(
+        [(file, planned[file.name]) for file in studies],
+        look=lambda file: judge_work(file, planned[file.name], scale=scale).claims,
+        seconds_of=speeds.seconds_of,
+        budget_seconds=budget_seconds,
+        spent_seconds=speeds.spent_seconds / jobs,
+    )
+    return Plan(works, shared, rounds, speeds)
+
+
 def split_rounds(study: Study, works: Sequence[Work]) -> list[list[Work]]:
     """Return the work by rounds: the first seeds together, then seed by seed; runs before what reads them."""
     places: dict[str, list[int]] = {}
@@ -161,7 +193,8 @@ def split_rounds(study: Study, works: Sequence[Work]) -> list[list[Work]]:
     for work in sorted(works, key=lambda work: isinstance(work, StudyMeasurement)):
         seeds = places.setdefault(work.level if isinstance(work, StudyRun) else f"measurement {work.name}", [])
         seeds.append(work.seed)
-        number = max(0, len(seeds) - study.first_look)
+        # Without claims there is nothing to look at on the way.
+        number = max(0, len(seeds) - study.first_look) if study.claims else 0
         if isinstance(work, StudyRun):
             round_of_run[work.folder] = number
         else:

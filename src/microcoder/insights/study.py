@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from microcoder.config import load_config
 from microcoder.errors import ConfigError
-from microcoder.insights.design import MICRO, Measurement, Scale, Study
+from microcoder.insights.design import MICRO, SEED, Measurement, Scale, Study
 from microcoder.insights.jobs import Job
 from microcoder.insights.measurements import digest_measurement, is_measured
 from microcoder.insights.provenance import digest_code
@@ -158,7 +158,19 @@ def find_studies(name: str | None, *, folder: Path = STUDIES) -> list[StudyFile]
 
 def resolve_config(file: StudyFile, *, scale: str, level: str, seed: int) -> TrainConfig:
     """Return the recipe of one level and seed."""
-    return _resolve(file, scale=scale, keys=level_keys(file.study, scale=scale, level=level), seed=seed)
+    keys = _fill_in(level_keys(file.study, scale=scale, level=level), seed)
+    return _resolve(file, scale=scale, keys=keys, seed=seed)
+
+
+def _fill_in(value: Any, seed: int) -> Any:
+    """Put the run's seed where a level says SEED: for what a seed is to vary besides the run."""
+    match value:
+        case dict():
+            return {key: _fill_in(item, seed) for key, item in value.items()}
+        case list() | tuple():
+            return [_fill_in(item, seed) for item in value]
+        case _:
+            return seed if value == SEED else value
 
 
 def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
@@ -180,16 +192,22 @@ def plan_runs(
     """
     runs = []
     seeds = [seed + seeds_from for seed in file.scale(scale).seeds]
-    recipes = {
-        level: simplify_config(resolve_config(file, scale=scale, level=level, seed=seeds[0]))
-        for level in file.study.levels
-    }
-    for seed in seeds:
-        for level, recipe in recipes.items():
-            config = recipe.model_copy(update={"seed": seed})
+    recipes = {level: _recipes(file, scale, level, seeds) for level in file.study.levels}
+    for index, seed in enumerate(seeds):
+        for level, configs in recipes.items():
+            config = configs[index]
             folder = root / (code or digest_code(config.engine)) / f"seed{config.seed}-{digest_config(config)}"
-            runs.append(StudyRun(file.name, level, config.seed, config, folder))
+            runs.append(StudyRun(file.name, level, seed, config, folder))
     return runs
+
+
+def _recipes(file: StudyFile, scale: str, level: str, seeds: Sequence[int]) -> list[TrainConfig]:
+    """Return a level's recipe for each seed: resolved once, unless the level names the seed."""
+    keys = level_keys(file.study, scale=scale, level=level)
+    if _fill_in(keys, seeds[0]) != keys:
+        return [simplify_config(resolve_config(file, scale=scale, level=level, seed=seed)) for seed in seeds]
+    recipe = simplify_config(resolve_config(file, scale=scale, level=level, seed=seeds[0]))
+    return [recipe.model_copy(update={"seed": seed}) for seed in seeds]
 
 
 def plan_measurements(

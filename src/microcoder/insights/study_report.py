@@ -14,8 +14,8 @@ from microcoder.insights.design import QUICK, Contrast, FigureChoice
 from microcoder.insights.expectations import tell_expectation
 from microcoder.insights.figures import Chart
 from microcoder.insights.history import missing_extra
-from microcoder.insights.results import Judged, as_records, judge_studies
-from microcoder.insights.study import StudyFile, level_keys
+from microcoder.insights.results import Judged, as_records
+from microcoder.insights.study import level_keys
 from microcoder.insights.study_figures import Bar, draw_curves, draw_effects, draw_levels
 from microcoder.insights.verdicts import Verdict
 from microcoder.insights.wording import (
@@ -34,48 +34,31 @@ LEARNT = "what-we-learnt.md"
 """A page that a person writes; the index names it if it is there."""
 
 
-def write_study_report(
-    studies: Sequence[StudyFile],
-    *,
-    scale: str,
-    root: Path,
-    output: Path,
-    code: str | None = None,
-    seeds_from: int = 0,
-    family: Sequence[StudyFile] = (),
-    has_index: bool = True,
-) -> Path:
+def write_study_report(judged: Sequence[Judged], *, output: Path, has_index: bool = True) -> Path:
     """Write the pages of some studies; return the page to begin with.
 
     Args:
-        studies: whose pages are written.
-        scale: at which size.
-        root: folder of all studies' work.
+        judged: the studies, judged among all.
         output: where the pages go.
-        code: digest of the code whose runs are meant; None: that of the code at hand.
-        seeds_from: added to every seed.
-        family: studies whose claims are judged together, for the correction for many claims; none: `studies`.
         has_index: also write the index and the results for other programs.
 
     Raises:
         DataError: nothing of these studies is finished.
         ConfigError: the `insights` extra is not installed.
     """
-    names = {file.name for file in studies}
-    judged = judge_studies(family or studies, scale=scale, root=root, code=code, seeds_from=seeds_from)
-    written = [study for study in judged if study.file.name in names]
-    if not any(study.num_finished for study in written):
-        raise DataError(_nothing_finished(written, scale, root))
+    if not any(study.num_finished for study in judged):
+        raise DataError(_nothing_finished(judged))
     try:
-        for study in written:
+        for study in judged:
             _write_page(study, output)
-        return _write_index(written, output) if has_index else output / f"{studies[0].name}.md"
+        return _write_index(judged, output) if has_index else output / f"{judged[0].file.name}.md"
     except ImportError as error:
         raise missing_extra(error) from None
 
 
-def _nothing_finished(judged: Sequence[Judged], scale: str, root: Path) -> str:
+def _nothing_finished(judged: Sequence[Judged]) -> str:
     folder = next(work.folder.parent for study in judged for work in (*study.runs, *study.measurements))
+    root, scale = folder.parent, judged[0].scale
     others = sorted(path.name for path in root.glob("*") if path.is_dir() and path not in (folder, root / "logs"))
     hint = f"; there are runs of other code, give one as --code: {', '.join(others)}" if others else ""
     return f"no finished {scale} run of these studies in {folder}; type `microcoder study run`{hint}"
@@ -89,7 +72,7 @@ def _write_page(judged: Judged, output: Path) -> None:
     if chart:
         write_text(output / f"{chart.name}.svg", chart.svg)
     lines = [
-        f"# {_title(name)}",
+        f"# {judged.file.study.factor[:1].upper()}{judged.file.study.factor[1:]}",
         "",
         *(f"{sentence}\n" for sentence in open_page(judged)),
         *_picture(chart),
@@ -110,11 +93,6 @@ def _write_page(judged: Judged, output: Path) -> None:
         "",
     ]
     write_text(output / f"{name}.md", "\n".join(lines).rstrip() + "\n")
-
-
-def _title(name: str) -> str:
-    """`006_truncation_mask` -> `Truncation mask`."""
-    return name.lstrip("0123456789_").replace("_", " ").capitalize()
 
 
 def _picture(chart: Chart | None) -> list[str]:
@@ -153,6 +131,8 @@ def _claim(result: ClaimResult, judged: Judged) -> list[str]:
     if expectation := tell_expectation(claim, judged.file, scale=judged.scale):
         lines += [expectation, ""]
     lines += [line for check in result.checks for line in (f"Check: {format_check(check, judged.file.study)}.", "")]
+    if result.verdict is Verdict.CANNOT_APPEAR and all(check.is_reached for check in result.checks):
+        lines += ["The runs that are compared are the same in every seed: the setting changed nothing.", ""]
     if result.raw is not result.verdict:
         lines += [
             f"By itself it would be {result.raw}; among all claims that were tested that does not stand "

@@ -90,6 +90,15 @@ def format_check(found: CheckResult, study: Study) -> str:
     return f"{name_comparison(found.check, study)}: {value}, at least {least} needed"
 
 
+def tell_claim(result: ClaimResult, study: Study) -> str:
+    """Return a claim's result in a line for a terminal."""
+    part = result.primary
+    effect = f", {format_effect(part.effect, unit_of(part.predicate, study))}" if part and part.effect else ""
+    missed = [format_check(check, study) for check in result.checks if not check.is_reached]
+    why = f" ({'; '.join(missed)})" if result.verdict is Verdict.CANNOT_APPEAR and missed else ""
+    return f"{result.claim.id:<4}{result.verdict}{effect}: {result.claim.short}{why}"
+
+
 def open_page(judged: Judged) -> list[str]:
     """Return the five sentences: asked, done, seen, what it means, what next."""
     study = judged.file.study
@@ -148,7 +157,7 @@ def _meaning(results: Sequence[ClaimResult]) -> str:
     """What was concluded in words, the rest by its names."""
     clauses = [
         _clause("this experiment supports that", Verdict.SUPPORTED, results),
-        _clause("it contradicts that", Verdict.CONTRADICTED, results),
+        _clause("it excludes, at the size that would matter, that", Verdict.CONTRADICTED, results),
         _clause("it leaves open whether", Verdict.INCONCLUSIVE, results),
         _names("the treatment reached too little here to ask about", Verdict.CANNOT_APPEAR, results),
         _names("more than this scale is needed for", Verdict.UNDECIDABLE, results),
