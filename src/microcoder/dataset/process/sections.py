@@ -13,7 +13,7 @@ from microcoder.dataset.process.headings import Heading, read_heading
 
 _PROSE_PARAGRAPH = re.compile(r"(?:[^\W\d_]{2,}[ ,]+){3,}|[。，]|[一-鿿]{6,}")
 
-_EXPLAINS = re.compile(r"(?:explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
+_EXPLAINS = re.compile(r"(?:examples in words|explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[a-z,]\s*$")
 _GLUED = re.compile(r"(?<=[.!?)\"'])(?=Sample (?:In|Out)put \d)")
 
