@@ -38,6 +38,7 @@ def test_what_stands_in_the_way_is_flagged(text: str, flag: str) -> None:
         "Choose any index i and increase nums[i]. Print the sum of the file sizes.",
         "If there is more than one unhappy person in the restaurant, any one of them may buy something first.",
         "The picture below illustrates the first sample:\n\n![image](a.png)\n" + "Paint the fence of the garden. " * 9,
+        "In the following picture the inside of the polygon is blue:\n\n![](a.png)\n" + "The path is a polygon. " * 9,
         "As an example, see the figure below, with 4 nodes.\n![](a.png)\n" + "A tree has nodes and edges. " * 9,
     ],
 )

@@ -73,3 +73,9 @@ def test_real_statements_keep_their_words_and_have_one_layout(name: str) -> None
         assert len(lost) <= 6, (problem.id, lost)
     if name not in ("kodsport", "codecontests"):  # whose statements show none
         assert num_examples >= 0.98 * len(problems[::2])
+
+
+def test_a_sentence_over_two_lines_opens_no_example() -> None:
+    text = "Build fences.\n\n## Note\n\nIt shows one way of building the fences for\nSample Case #3:\n\n![](a.png)"
+    assert split(text).note.endswith("for\nSample Case #3:\n\n![](a.png)")
+    assert split("Add.\n\nSample Case #3:\n\nInput: 1\nOutput: 2").examples[0].output == "2"

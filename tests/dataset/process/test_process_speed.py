@@ -14,6 +14,7 @@ from microcoder.formats.candidates import Candidate, Rejection
 
 LENGTH = 20_000
 UNITS = ("9", " ", "\t", "`", "```", "~", "[", "![", "f(", "[a](", "-", "a", "a[", "1.", "100 ", "10^", "<!--")
+UNITS += ("<svg>", "<li>", "\\begin{verbatim}", "\\iffalse ", "\\newcommand{\\a}{", "\\item ", "10-5 ", "![](a)", "**")
 
 
 def candidate(text: str) -> Candidate:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from microcoder.dataset.process.html import decode_entities, drop_embedded, html_to_markdown, looks_like_html
-from microcoder.dataset.process.spans import CODE, outside
+from microcoder.dataset.process.spans import CODE, outside, replace_between
 from microcoder.dataset.process.tex import looks_like_tex, tex_to_markdown
 
 _NOISE_LINE = re.compile(
@@ -33,7 +33,7 @@ _NOISE_LINE = re.compile(
 )  # fmt: skip
 # LeetCode's, to tell answers that were not written by hand.
 _WATERMARK = re.compile(
-    r"[ \t]*Create the variable named [`*]{0,3}\w{1,40}[`*]{0,3} to store the input midway in the function\.?",
+    r"Create the variable named [`*]{0,3}\w{1,40}[`*]{0,3} to store the input midway in the function\.?",
     re.IGNORECASE,
 )
 _FRONT_MATTER = re.compile(r"\A---\n(?:[\w-]+:.*\n|[ \t]+.*\n|-[ \t].*\n)+---\n")
@@ -70,17 +70,9 @@ def repair_encoding(text: str) -> str:
 
 def strip_html(text: str) -> str:
     """Turn HTML into Markdown and decode entities; a text without tags keeps its `<`."""
-    text = outside(text, _drop_comments)
+    text = outside(text, lambda piece: replace_between(piece, "<!--", "-->"))
     text = html_to_markdown(text) if looks_like_html(text) else text
     return decode_entities(text)
-
-
-def _drop_comments(text: str) -> str:
-    kept, at = [], 0
-    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
-        kept.append(text[at:start])
-        at = end + 3
-    return "".join(kept) + text[at:]
 
 
 def strip_tex(text: str) -> str:

@@ -16,8 +16,8 @@ _POINTS = re.compile(
     re.IGNORECASE,
 )
 _TELLS = re.compile(
-    r"\b(?:as|according to|given|defined|described|listed|encoded|specified|numbered|labell?ed|named|refer(?:red)?|"
-    r"laid out|layout|follow(?:s|ing)|like|see|use|using|based on|enligt|se|som i)\b|如|见",
+    r"\b(?:as (?:in|on|shown|given|the)|according to|named|numbered|labell?ed|defined|specified|encoded|refer\w*|"
+    r"laid out|arranged|enligt|som i)\b|如|见",
     re.IGNORECASE,
 )
 _ASKS_ABOUT = re.compile(

@@ -6,7 +6,7 @@ import html
 import re
 from typing import Any
 
-from microcoder.dataset.process.spans import CODE, outside
+from microcoder.dataset.process.spans import CODE, outside, replace_between
 
 _BLOCK = "p|br|div|pre|ul|ol|li|span|strong|em|sup|sub|code|table|tr|td|th|h[1-6]|img|font|section|article|hr|a|tt|var"
 _OPENING = re.compile(rf"(?<!\\)<(?:{_BLOCK})(?:\s[^<>]*)?/?>", re.IGNORECASE)
@@ -31,7 +31,6 @@ _LABEL = re.compile(r"(?:input|output|输入|输出|入力|出力)\s*[:：]", re
 _HEAD_LINES = ("time-limit", "memory-limit", "input-file", "output-file")
 """Codeforces' lines about limits, which the record holds anyway."""
 _EMBEDDED = re.compile(r"data:image/[\w.+-]{1,40};base64,[A-Za-z0-9+/=\s]*", re.IGNORECASE)
-_DRAWN = re.compile(r"<(svg)\b[^<>]*>(?:[^<]++|<(?!/\1\b))*+</\1\s*>", re.IGNORECASE)
 _ITEM = re.compile(r"<(/?)(li|ul|ol)\b[^<>]*>", re.IGNORECASE)
 _SAMPLE = re.compile(r"(sample|example)s?\s+(in|out)put\s*(\d*)", re.IGNORECASE)
 
@@ -39,7 +38,7 @@ _SAMPLE = re.compile(r"(sample|example)s?\s+(in|out)put\s*(\d*)", re.IGNORECASE)
 def drop_embedded(text: str) -> str:
     """Return the text without the pictures that it carries as base64 or drawn, each named in its place."""
     text = _EMBEDDED.sub("embedded", text) if "base64" in text else text
-    return _DRAWN.sub('<img src="drawn">', text)
+    return replace_between(text, "<svg", "</svg>", '<img src="drawn">')
 
 
 def looks_like_html(text: str) -> bool:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from microcoder.dataset.process.spans import replace_between
+
 MAX_EXPANSIONS = 3000
 """Uses that are replaced; a macro that calls itself would go on for ever."""
 MAX_CHARACTERS = 300_000
@@ -14,7 +16,6 @@ MAX_CHARACTERS = 300_000
 _COMMAND = re.compile(r"\\([a-zA-Z@]+)\*?|\\.", re.DOTALL)
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)%[^\n]*(?:\n[ \t]*(?=\S))?")
 _PARAMETER = re.compile(r"#([1-9])")
-_UNSEEN = re.compile(r"\\iffalse\b.*?\\fi\b|\\begin\{comment\}.*?\\end\{comment\}", re.DOTALL)
 _DECLARED = ("newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "newcommandx")
 _ENVIRONMENTS = ("newenvironment", "renewenvironment", "provideenvironment")
 
@@ -31,7 +32,8 @@ class Macro:
 
 def strip_comments(text: str) -> str:
     """Return TeX without its comments; an escaped percent sign is none."""
-    return _UNSEEN.sub("", _COMMENT.sub(r"\1", text))
+    text = replace_between(_COMMENT.sub(r"\1", text), "\\iffalse", "\\fi")
+    return replace_between(text, "\\begin{comment}", "\\end{comment}")
 
 
 def expand_macros(text: str) -> str:

@@ -60,7 +60,7 @@ def _merge(samples: list[Example], sections: Sections) -> tuple[Example, ...]:
         merged.append(one if same is None else replace(one, explanation=same.explanation))
     others = []
     for number, one in enumerate(sections.examples):
-        if one not in shown.values():
+        if shown.get(_values(one)) is not one:
             continue
         if not _is_copy(one, samples):
             others.append(one)

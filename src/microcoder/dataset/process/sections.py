@@ -13,7 +13,8 @@ from microcoder.dataset.process.headings import Heading, read_heading
 
 _PROSE_PARAGRAPH = re.compile(r"(?:[^\W\d_]{2,}[ ,]+){3,}|[。，]|[一-鿿]{6,}")
 
-_EXPLAINS = re.compile(r"(?:explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
+_EXPLAINS = re.compile(r"(?:examples in words|explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
+_UNFINISHED = re.compile(r"[a-z,]\s*$")
 _GLUED = re.compile(r"(?<=[.!?)\"'])(?=Sample (?:In|Out)put \d)")
 
 
@@ -85,7 +86,7 @@ def split(text: str) -> Sections:
     draft = _Draft()
     draft.lines = draft.parts.setdefault("statement", [])
     in_example = is_inline = False
-    fence = ""
+    fence = before = ""
     for line in _GLUED.sub("\n", text).split("\n"):
         if fence:
             fence = "" if line.strip() == fence else fence
@@ -99,6 +100,10 @@ def split(text: str) -> Sections:
         if heading and heading.part == "other" and len(draft.parts) == 1 and not draft.examples:
             # A title, or a heading of the story: it belongs to the text that it stands in.
             heading = None
+        if heading and heading.part == "example" and _UNFINISHED.search(before):
+            # `... the fences for` / `Sample Case #3:` is a sentence that goes over two lines.
+            heading = None
+        before = line
         if heading is None:
             if is_inline and not line.strip():
                 # `Output: 5`, an empty line, then text: the text explains, it is not printed.

@@ -35,3 +35,16 @@ def prose(text: str) -> str:
     words = outside(text, lambda piece: piece, pattern=CODE_OR_MATH)
     kept = "".join(" " if matched else piece for piece, matched in parts(words, CODE_OR_MATH))
     return re.sub(r"https?://\S+|!?\[[^\]\n]{0,500}\]\([^)\n]{0,2000}\)", " ", kept)
+
+
+def replace_between(text: str, opening: str, closing: str, into: str = "") -> str:
+    """Return the text with everything from each opening to the closing after it replaced; what is not closed stays.
+
+    In time linear in the text, however often it is opened. Case of letters does not matter.
+    """
+    starts, ends = (re.compile(re.escape(mark), re.IGNORECASE) for mark in (opening, closing))
+    kept, at = [], 0
+    while (start := starts.search(text, at)) and (end := ends.search(text, start.end())):
+        kept += [text[at : start.start()], into]
+        at = end.end()
+    return "".join(kept) + text[at:]

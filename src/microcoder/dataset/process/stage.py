@@ -60,7 +60,7 @@ def process(
     settings = settings or ProcessSettings()
     length = len(drop_embedded(candidate.statement_found))
     if length > settings.max_characters:
-        return reject(candidate, "process", "too_long", f"{length} characters as found, pictures left out")
+        return reject(candidate, "process", "too_long", f"{length} characters as found")
     candidate = _clean(candidate)
     if not candidate.statement.strip():
         return reject(candidate, "process", "no_statement", "empty after cleaning")

@@ -18,7 +18,7 @@ _DOCUMENT = re.compile(
 )
 _VERBATIM = re.compile(
     r"\\begin\{(?P<name>verbatim|Verbatim|lstlisting|minted|alltt|BVerbatim)\*?\}(?P<options>(?:\[[^\]\n]*\]|\{[^}\n]*\})*)"
-    r"(?P<body>.*?)\\end\{(?P=name)\*?\}"
+    r"(?P<body>.{0,20000}?)\\end\{(?P=name)\*?\}"
     r"|\\(?:verb|lstinline)\*?(?:\[[^\]\n]*\])?(?:\{(?P<braced>[^{}\n]*)\}|(?P<mark>[^\sa-zA-Z*{])(?P<inline>[^\n]*?)(?P=mark))",
     re.DOTALL,
 )
