@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, Subset
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from microcoder.errors import ConfigError, TrainingError
@@ -37,6 +38,7 @@ from microcoder.training.engines.verl.rows import (
     read_sessions,
     score_apart,
     session_of,
+    sort_rows,
     write_columns,
 )
 from microcoder.training.engines.verl.settings import ESTIMATORS, OWN_ESTIMATOR, PluginSettings, read_settings
@@ -80,6 +82,7 @@ class MicroCoder:
         self._scored: dict[str, ScoredRollout] = {}
         self._groups: list[list[str]] = []
         self._saved_step: int | None = None
+        self._num_asked = 0
         super().__init__(config)
 
     def _refuse(self, config: Any, estimator: str) -> None:
@@ -128,7 +131,7 @@ class MicroCoder:
 
     def on_step_begin(self) -> None:
         """Sample this step as its schedules say."""
-        self._scored, self._groups = {}, []
+        self._scored, self._groups, self._num_asked = {}, [], 0
         self._use_step_sampling()
         super().on_step_begin()  # type: ignore[misc]
 
@@ -159,6 +162,19 @@ class MicroCoder:
             num_samples=rollout.n,
             seed=settings.seed if settings.seeded_sampling else None,
         )
+
+    def _fetch_one_gen_batch(self) -> Any:
+        """Name prompts by step and place, not by chance: what follows from their order is then the same each time."""
+        batch = super()._fetch_one_gen_batch()  # type: ignore[misc]
+        if self.stock_mode == "sync":
+            names = [f"{self.global_steps:08d}-{self._num_asked + place:06d}" for place in range(len(batch))]
+            self._num_asked += len(batch)
+            tensordict_utils.assign_non_tensor_stack(batch, "uid", names)
+        return batch
+
+    def _balance_batch(self, batch: Any, metrics: dict[str, Any], **kwargs: Any) -> Any:
+        sort_rows(batch)
+        return super()._balance_batch(batch, metrics, **kwargs)  # type: ignore[misc]
 
     # --- decisions ---------------------------------------------------------------------------------------------
 
