@@ -82,6 +82,7 @@ class MicroCoder:
         self._scored: dict[str, ScoredRollout] = {}
         self._groups: list[list[str]] = []
         self._saved_step: int | None = None
+        self._usual_temperature = float(config.actor_rollout_ref.rollout.temperature)
         self._num_asked = 0
         super().__init__(config)
 
@@ -137,7 +138,7 @@ class MicroCoder:
 
     def _use_step_sampling(self) -> None:
         rollout, settings, step = self.config.actor_rollout_ref.rollout, self.settings, max(1, self.global_steps)
-        schedule = settings.temperature or ConstantTemperature(value=rollout.temperature)
+        schedule = settings.temperature or ConstantTemperature(value=self._usual_temperature)
         self._breaks = transitions(schedule)
         self.temperature = step_temperature(
             schedule,
@@ -159,7 +160,7 @@ class MicroCoder:
             temperature=self.temperature,
             max_response_tokens=self.limit,
             step=step,
-            num_samples=rollout.n,
+            num_samples=None,
             seed=settings.seed if settings.seeded_sampling else None,
         )
 
@@ -289,7 +290,7 @@ class MicroCoder:
     ) -> tuple[dict[str, Any], list[list[ScoredRollout]]]:
         """Run verl's validation, sampled so; return its metrics and what was sampled."""
         settings, seen = self.settings, []
-        longest = limit or self.config.data.max_response_length
+        longest = limit or settings.validation_response_tokens or self.config.data.max_response_length
         self.agent_loop_manager.sampling = Sampling(
             temperature=temperature,
             max_response_tokens=longest,
