@@ -32,7 +32,7 @@ for node in "${nodes[@]:1}"; do
         ray start --address="$address:$port" --num-gpus="$gpus" --num-cpus="$cpus" --block &
 done
 
-# The judge runs beside the driver, on the head node. The same command goes on from the last checkpoint.
+# The judge runs in one of verl's reward workers; --evaluator.backend ray has one on each node. The same command goes on from the last checkpoint.
 status=0
 srun --nodes=1 --ntasks=1 --overlap -w "$head" \
     microcoder train -c "$recipe" --engine verl --run-dir "$run" \

@@ -112,7 +112,7 @@ def test_our_advantages_leave_out_what_is_unscored() -> None:
 
     from microcoder.training.engines.verl import groups
 
-    groups.register()
+    groups.register(core_algos.ADV_ESTIMATOR_REGISTRY)
     rewards, mask = torch.zeros(6, 3), torch.tensor([[1.0, 1, 1], [1, 1, 0]]).repeat(3, 1)
     rewards[[0, 2], 2] = 1.0
     theirs = core_algos.get_adv_estimator_fn("grpo")

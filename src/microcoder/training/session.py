@@ -247,7 +247,8 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
     nearest = next(path for path in (run.root, *run.root.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise TrainingError(f"{run.root} cannot be written: {nearest} is no writable folder; use another --run-dir")
-    ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.probe_figure)}
+    ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.probe_figure, run.logs)}
+    ours.add("verl")  # what engine verl's probe asked
     if not run.checkpoint_steps():
         ours.add(run.checkpoints.name)  # an engine's scratch folder, left by a probe
     if run.root.exists() and any(path.name not in ours for path in run.root.iterdir()):

@@ -21,11 +21,6 @@ LIMIT, STEP, SEED = 32, 3, 7
 OPTIONS = ["+microcoder.seed=7", "+microcoder.masking={kind:conditional,rho:0.5,repeat_window_tokens:4}"]
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MICROCODER_VERL_DEVICE", "cpu")
-
-
 def compose(*options: str) -> Any:
     from importlib.resources import files
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +38,6 @@ def translated(**changes: str) -> DictConfig:
     from microcoder.training.engines.verl.translate import check
 
     return check(launched(**changes))
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    if "MICROCODER_VERL_DEVICE" not in os.environ:
-        monkeypatch.setenv("MICROCODER_VERL_DEVICE", "cpu")
 
 
 def test_the_recipe_decides_what_it_names() -> None:

@@ -21,7 +21,8 @@ class Sampling:
     max_response_tokens: int
     step: int
     """0 outside of training."""
-    num_samples: int
+    num_samples: int | None
+    """Of each prompt; None: as the row or verl's configuration says."""
     seed: int | None
     """Of seeded sampling; None: the servers' own random numbers."""
 

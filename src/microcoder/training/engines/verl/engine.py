@@ -143,7 +143,7 @@ def plan_launch(
         policy.folder,
         max(map(len, encoded)),
         resume_step=resume_step,
-        validates_first=step % every == 0 and step not in evaluated,
+        validates_first=step % every == 0 and step not in evaluated and not (settings and settings.probe_only),
         settings=settings or RunSettings(),
     )
     launch = translate(config, devices=find_devices(config.ray), place=place)

@@ -39,6 +39,8 @@ class Session:
     judged: Judged
     index: int
     """Place among the samples of its problem."""
+    row: int
+    """Of its problem in the data."""
     sampling: Mapping[str, Any]
 
 
@@ -75,8 +77,25 @@ def read_sessions(
         language = (row["extra_info"] or {}).get("language", "python")
         program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
         judged = Judged.read(extra, float(sum(row["rm_scores"] or [0.0])))
-        groups[uid].append(Session(session_of(key), rollout, program, judged, int(index), sampling))
-    return [sorted(group, key=lambda session: session.index) for group in groups.values()]
+        groups[uid].append(
+            Session(
+                session_of(key),
+                rollout,
+                program,
+                judged,
+                int(index),
+                int((row["extra_info"] or {}).get("index", 0)),
+                sampling,
+            )
+        )
+    return [sorted(groups[uid], key=lambda session: session.index) for uid in sorted(groups)]
+
+
+def sort_rows(batch: Any) -> None:
+    """Put rows into the order of their prompts and places: they come in the order in which they were finished."""
+    parts = [key.rsplit("_", 2) for key in batch.keys]
+    places = [(uid, int(session), int(output)) for uid, session, output in parts]
+    batch.reorder(sorted(range(len(places)), key=places.__getitem__))
 
 
 def _as_list(data: Any, name: str, size: int) -> list[Any]:
@@ -124,7 +143,7 @@ def score_apart(groups: Sequence[Sequence[Session]]) -> list[list[ScoredRollout]
             )
             for session in group
         ]
-        for group in groups
+        for group in sorted(groups, key=lambda group: group[0].row)
     ]
 
 

@@ -55,12 +55,17 @@ class SamplingManager(AgentLoopManagerTQ):
     def generate_sequences(self, prompts: Any) -> None:
         """Sample these prompts, without waiting for them."""
         if self.sampling is not None:
-            row, number = self.sampling.as_row(), self.sampling.num_samples
+            row, number, rollout = (
+                self.sampling.as_row(),
+                self.sampling.num_samples,
+                self.config.actor_rollout_ref.rollout,
+            )
             self._num_rounds += 1
-            if self.config.actor_rollout_ref.rollout.name == "transformers" and self.sampling.seed is not None:
-                row["round"] = (self._num_rounds, len(prompts) * number)
+            if rollout.name == "transformers" and self.sampling.seed is not None:
+                row["round"] = (self._num_rounds, len(prompts) * (number or rollout.n))
             tensordict_utils.assign_non_tensor_data(prompts, COLUMN, row)
-            tensordict_utils.assign_non_tensor_data(prompts, "__rollout_n__", number)
+            if number is not None:
+                tensordict_utils.assign_non_tensor_data(prompts, "__rollout_n__", number)
         super().generate_sequences(prompts)
 
 

@@ -69,6 +69,8 @@ class PluginSettings(Config):
     diversity_watch: DiversityWatch = DiversityWatch()
     max_response_tokens: int | None = Field(default=None, ge=1)
     """L_max, from the first step; None: data.max_response_length."""
+    validation_response_tokens: int | None = Field(default=None, ge=1)
+    """The limit of validation; None: data.max_response_length."""
     length_stages: tuple[LengthStage, ...] = ()
     sweep_temperatures: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
     """Each validation also samples at these; they are in the run directory alone."""

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, Subset
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from microcoder.errors import ConfigError, TrainingError
@@ -37,6 +38,7 @@ from microcoder.training.engines.verl.rows import (
     read_sessions,
     score_apart,
     session_of,
+    sort_rows,
     write_columns,
 )
 from microcoder.training.engines.verl.settings import ESTIMATORS, OWN_ESTIMATOR, PluginSettings, read_settings
@@ -80,6 +82,8 @@ class MicroCoder:
         self._scored: dict[str, ScoredRollout] = {}
         self._groups: list[list[str]] = []
         self._saved_step: int | None = None
+        self._usual_temperature = float(config.actor_rollout_ref.rollout.temperature)
+        self._num_asked = 0
         super().__init__(config)
 
     def _refuse(self, config: Any, estimator: str) -> None:
@@ -128,13 +132,13 @@ class MicroCoder:
 
     def on_step_begin(self) -> None:
         """Sample this step as its schedules say."""
-        self._scored, self._groups = {}, []
+        self._scored, self._groups, self._num_asked = {}, [], 0
         self._use_step_sampling()
         super().on_step_begin()  # type: ignore[misc]
 
     def _use_step_sampling(self) -> None:
         rollout, settings, step = self.config.actor_rollout_ref.rollout, self.settings, max(1, self.global_steps)
-        schedule = settings.temperature or ConstantTemperature(value=rollout.temperature)
+        schedule = settings.temperature or ConstantTemperature(value=self._usual_temperature)
         self._breaks = transitions(schedule)
         self.temperature = step_temperature(
             schedule,
@@ -156,9 +160,22 @@ class MicroCoder:
             temperature=self.temperature,
             max_response_tokens=self.limit,
             step=step,
-            num_samples=rollout.n,
+            num_samples=None,
             seed=settings.seed if settings.seeded_sampling else None,
         )
+
+    def _fetch_one_gen_batch(self) -> Any:
+        """Name prompts by step and place, not by chance: what follows from their order is then the same each time."""
+        batch = super()._fetch_one_gen_batch()  # type: ignore[misc]
+        if self.stock_mode == "sync":
+            names = [f"{self.global_steps:08d}-{self._num_asked + place:06d}" for place in range(len(batch))]
+            self._num_asked += len(batch)
+            tensordict_utils.assign_non_tensor_stack(batch, "uid", names)
+        return batch
+
+    def _balance_batch(self, batch: Any, metrics: dict[str, Any], **kwargs: Any) -> Any:
+        sort_rows(batch)
+        return super()._balance_batch(batch, metrics, **kwargs)  # type: ignore[misc]
 
     # --- decisions ---------------------------------------------------------------------------------------------
 
@@ -273,7 +290,7 @@ class MicroCoder:
     ) -> tuple[dict[str, Any], list[list[ScoredRollout]]]:
         """Run verl's validation, sampled so; return its metrics and what was sampled."""
         settings, seen = self.settings, []
-        longest = limit or self.config.data.max_response_length
+        longest = limit or settings.validation_response_tokens or self.config.data.max_response_length
         self.agent_loop_manager.sampling = Sampling(
             temperature=temperature,
             max_response_tokens=longest,

@@ -318,6 +318,7 @@ def _plugin(config: TrainConfig, place: Place) -> dict[str, Any]:
         "temperature": rollout.temperature.model_dump(mode="json"),
         "diversity_watch": rollout.diversity_watch.model_dump(mode="json", exclude_defaults=True),
         "max_response_tokens": rollout.max_response_tokens,
+        "validation_response_tokens": config.evaluation.max_response_tokens,
         "length_stages": [stage.model_dump(mode="json") for stage in rollout.length_stages],
         "evaluation_seed": config.evaluation.seed,
         "sweep_temperatures": list(config.evaluation.sweep_temperatures),
