@@ -297,7 +297,8 @@ class JudgeClient(QueueJudge):
     async def _meet(self, service: RemoteService) -> dict[str, Any]:
         about = await service.ask_about()
         self._check(service.url, about)
-        service.workers, service.rests_until, service.num_failures = about["workers"], 0.0, 0
+        service.workers, service.max_queued = about["workers"], int(about["limits"]["max_queued"])
+        service.rests_until, service.num_failures = 0.0, 0
         self._heard = time.monotonic()
         return about
 

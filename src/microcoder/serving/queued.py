@@ -22,7 +22,7 @@ from microcoder.serving.messages import problem_for_judging
 from microcoder.signatures import judged_by
 from microcoder.types import Problem, Program, Verdict
 
-MOST_PROBLEM_BYTES = 1 << 30
+MOST_PROBLEM_BYTES = 512 << 20
 """Of the tests of problems that are remembered though nothing waits for them."""
 
 Told = Verdict | MicroCoderError

@@ -161,7 +161,7 @@ class RayJudge(QueueJudge):
         self.num_losses = 0
         """Times that an actor was lost."""
         self.num_problems_sent = 0
-        """Problems that nodes were given: each once a node, unless the node has had a GiB of others since."""
+        """Problems that nodes were given: each once a node, unless the node has had 512 MiB of others since."""
         self._start_nodes()
         self._wait_for_one()
         self._thread = threading.Thread(target=self._dispatch, name="ray-judge", daemon=True)
@@ -294,7 +294,9 @@ class RayJudge(QueueJudge):
         """Give a node programs for its free places, and some to wait there while many wait here."""
         if not node.workers:
             return
-        spare = min(most_workers(node.workers) - node.workers, len(self._queue) // (2 * len(self._nodes)))
+        # Half of an even share, so that nodes end together; one alone need leave nothing for others.
+        share = len(self._queue) // (2 * len(self._nodes)) if len(self._nodes) > 1 else len(self._queue)
+        spare = min(most_workers(node.workers) - node.workers, share)
         given: list[Item] = []
         # At most one on a node: the others there are not to be lost with it again and again.
         if all(item.num_losses < 2 for item in node.items.values()) and (suspect := self._queue.take_suspect()):

@@ -64,6 +64,8 @@ class RemoteService:
     http: httpx.AsyncClient
     workers: int = 0
     """0 while it is not known to be there."""
+    max_queued: int = 0
+    """Programs that it takes, of all clients."""
     num_held: int = 0
     """Our programs there."""
     num_of_others: int = 0
@@ -79,7 +81,7 @@ class RemoteService:
     @property
     def num_places(self) -> int:
         """How many of our programs it is given at most."""
-        return self.workers * (1 + _WAITING_PER_WORKER) + _WAITING
+        return min(self.workers * (1 + _WAITING_PER_WORKER) + _WAITING, self.max_queued)
 
     @property
     def load(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from microcoder.serving.ray_start import allow_slow_start
 if TYPE_CHECKING:
     from microcoder.dataset.pipeline.workers import Chain, Looks
 
-_LOOK_SECONDS = 5.0
+_LOOK_SECONDS, _PAUSE_SECONDS, _REST_SECONDS = 5.0, 0.5, 15.0
 _MOST_LOSSES = 3
 _LOG = logging.getLogger(__name__)
 
@@ -60,6 +61,9 @@ def run_on_nodes(
                 if waiting:
                     place = waiting.popleft()
                     running[crew.ask(node, given[place], paths[place])] = node, place
+            if not running:
+                time.sleep(_PAUSE_SECONDS)
+                continue
             done, _ = ray.wait(list(running), timeout=_LOOK_SECONDS)
             for reference in done:
                 node, place = running.pop(reference)
@@ -95,6 +99,7 @@ class _Crew:
             step.name: start_actor(_Shared, here, step.shares, step.settings) for step in chain.steps if step.shares
         }
         self._workers: dict[str, Any] = {}
+        self._resting: dict[str, float] = {}
 
     def find_idle(self, busy: set[str]) -> list[str]:
         """Return the nodes that may be given a shard.
@@ -105,7 +110,8 @@ class _Crew:
         nodes = find_nodes()
         if not nodes and not busy:
             raise EvaluatorFault("no node of the Ray cluster has a processor; start one with `ray start --num-cpus`")
-        return [node for node in nodes if node not in busy]
+        now = time.monotonic()
+        return [node for node in nodes if node not in busy and self._resting.get(node, 0.0) <= now]
 
     def ask(self, node: str, given: str, paths: list[str]) -> Any:
         """Give a node a shard; return the reference of its answer."""
@@ -117,8 +123,9 @@ class _Crew:
         return self._workers[node].work.remote(given, paths)
 
     def dismiss(self, node: str) -> None:
-        """End a node's worker."""
+        """End a node's worker, and leave the node alone for a while: Ray may not know yet that it is gone."""
         kill_actor(self._workers.pop(node))
+        self._resting[node] = time.monotonic() + _REST_SECONDS
 
     def close(self) -> None:
         """End all."""
