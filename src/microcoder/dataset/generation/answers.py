@@ -1,0 +1,217 @@
+"""Answers to made inputs: what programs known to be right agree on, by the judge that will judge with them.
+
+The first reference is run for its answer; then all references are judged by the answers, twice in different orders.
+What one of them crashes on, refuses, or answers in another way the second time, is no test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from microcoder.dataset.generation.settings import GenerateSettings
+from microcoder.dataset.verify.plans import turned_numbers
+from microcoder.dataset.verify.reproducible import round_up
+from microcoder.errors import DataError
+from microcoder.evaluator import Invocation, Judge
+from microcoder.formats.candidates import Candidate, Origin
+from microcoder.signatures import find_call
+from microcoder.types import Call, Outcome, Problem, Program, TestCase
+
+_NO_ANSWER = "no program answers this"
+_CUT = re.compile(r"\n\[\.\.\. of \d+ (?:bytes|characters)\]\Z")
+_NO_VALUE = re.compile(r"\b(?:NaN|Infinity)\b")
+_SENTINELS = {
+    "json": json.dumps(_NO_ANSWER),
+    "ListNode": json.dumps([_NO_ANSWER]),
+    "TreeNode": json.dumps([_NO_ANSWER]),
+}
+_COST_STEPS = (0.1, 0.5, 2.0, 10.0)
+"""Seconds that a test costs are rounded up to these, so that noise changes no choice."""
+_MEMORY_MIB = 2048
+
+
+class MadeInput(NamedTuple):
+    """An input, and how it was made."""
+
+    text: str
+    origin: Origin
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTest:
+    """A test that all references pass."""
+
+    test: TestCase
+    origin: Origin
+    group: str = ""
+    seconds: float = 0.0
+    """What it costs: CPU seconds of the slowest reference, rounded up."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is there for slow programs."""
+        return len(self.test.input) > 20_000 or self.seconds > _COST_STEPS[0]
+
+
+@dataclass(slots=True)
+class Answering:
+    """Finds answers for the inputs of one candidate, and counts what became of them."""
+
+    judge: Judge
+    """Of the stop rule `first_limit`."""
+    candidate: Candidate
+    references: Sequence[Program]
+    settings: GenerateSettings
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Why inputs became no test."""
+
+    def answer(self, inputs: Sequence[MadeInput]) -> list[MadeTest]:
+        """Return the tests that come of inputs, in their order."""
+        answers = self._answers_of_first(inputs)
+        tests = [
+            (one, TestCase(input=one.text, output=answer))
+            for one, answer in zip(inputs, answers, strict=True)
+            if answer is not None
+        ]
+        if not tests:
+            return []
+        agreed = self._agreed([test for _, test in tests])
+        return [
+            MadeTest(test, one.origin, one.group, round_up(seconds, _COST_STEPS))
+            for (one, test), seconds in zip(tests, agreed, strict=True)
+            if seconds is not None
+        ]
+
+    def problem(self, tests: Sequence[TestCase], *, seconds: float, language: str = "python") -> Problem:
+        """Return what programs are judged by."""
+        one = self.candidate
+        return Problem(
+            id=one.id,
+            language=language,
+            fn_name=one.fn_name,
+            call=one.call,
+            starter_code=one.starter_code,
+            harness=one.harness if language == "python" else None,
+            tests=tuple(tests),
+            time_limit_seconds=seconds,
+            memory_limit_mib=max(_MEMORY_MIB, one.memory_limit_mib or 0),
+            checker=one.checker,
+        )
+
+    def _answers_of_first(self, inputs: Sequence[MadeInput]) -> list[str | None]:
+        if self.candidate.fn_name is None and self.candidate.harness is None:
+            return self._printed(inputs)
+        return self._returned(inputs)
+
+    def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
+        runs = [
+            self.judge.submit_run(
+                Invocation(
+                    program=self.references[0],
+                    stdin=one.text.encode("utf-8", "surrogatepass"),
+                    cpu_seconds=self.settings.answer_seconds,
+                    memory_limit_mib=_MEMORY_MIB,
+                )
+            )
+            for one in inputs
+        ]
+        answers: list[str | None] = []
+        for run in runs:
+            done = run.result()
+            if done.failure is not None:
+                answers.append(self._drop(f"reference: {done.failure.value}"))
+                continue
+            try:
+                text = done.stdout.decode("utf-8")
+            except UnicodeDecodeError:
+                answers.append(self._drop("answer is no text"))
+                continue
+            if len(text) > self.settings.max_package_bytes:
+                answers.append(self._drop("answer too long"))
+            else:
+                answers.append(f"{text.rstrip()}\n" if text.strip() else self._drop("empty answer"))
+        return answers
+
+    def _returned(self, inputs: Sequence[MadeInput]) -> list[str | None]:
+        """Ask a function by a test that it cannot pass: what it returned stands in the result."""
+        call = find_call(self.problem([TestCase(input=inputs[0].text, output="0")], seconds=1.0))
+        sentinel = _SENTINELS.get(_kind_of_result(call))
+        if sentinel is None:
+            self.dropped["kind of result"] += len(inputs)
+            return [None] * len(inputs)
+        tests = [TestCase(input=one.text, output=sentinel) for one in inputs]
+        try:
+            problem = self.problem(tests, seconds=self.settings.answer_seconds)
+            verdict = self.judge.judge([self.references[0]], [problem])[0]
+        except DataError:
+            self.dropped["input cannot be called with"] += len(inputs)
+            return [None] * len(inputs)
+        results = [*verdict.tests, *[None] * (len(inputs) - len(verdict.tests))]
+        answers = []
+        for result in results[: len(inputs)]:
+            if result is None:
+                answers.append(self._drop("reference: stopped before"))
+            elif result.verdict is not Outcome.WRONG_ANSWER or result.output is None:
+                answers.append(self._drop(f"reference: {result.verdict.value}"))
+            else:
+                answers.append(self._read_value(result.output))
+        return answers
+
+    def _read_value(self, text: str) -> str | None:
+        if _CUT.search(text) or _NO_VALUE.search(text):
+            return self._drop("answer too long" if _CUT.search(text) else "answer is no number")
+        if self.candidate.harness is not None:
+            return text
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return self._drop("answer is no JSON")
+        # A set travels as an object, a dict as pairs: neither is what was returned.
+        return self._drop("answer is a set") if _has_object(value) else text
+
+    def _agreed(self, tests: Sequence[TestCase]) -> list[float | None]:
+        """Return what each test costs; None where a reference does not pass it every time."""
+        orders = [tuple(range(len(tests))), turned_numbers(len(tests), 1)]
+        pairs = [(program, order) for program in self.references for order in orders]
+        problems = [
+            self.problem([tests[n] for n in order], seconds=self.settings.answer_seconds, language=program.language)
+            for program, order in pairs
+        ]
+        verdicts = self.judge.judge([program for program, _ in pairs], problems)
+        seconds: list[float | None] = [0.0] * len(tests)
+        for (_, order), verdict in zip(pairs, verdicts, strict=True):
+            passed: dict[int, float] = {}
+            for number, result in zip(order, verdict.tests, strict=False):
+                if result.verdict is Outcome.ACCEPTED:
+                    passed[number] = max(passed.get(number, 0.0), result.cpu_seconds / self.judge.time_scale)
+            for number, known in enumerate(seconds):
+                if known is not None:
+                    seconds[number] = max(known, passed[number]) if number in passed else None
+        self.dropped["references disagree"] += sum(one is None for one in seconds)
+        return seconds
+
+    def _drop(self, why: str) -> None:
+        self.dropped[why] += 1
+
+
+def _kind_of_result(call: Call | None) -> str:
+    """Return the kind of what is judged: what is returned, or an argument after the call; empty for a class."""
+    if call is None:
+        return "json"
+    if call.style == "design":
+        return ""
+    if call.result is not None and call.returns == "json" and call.result < len(call.parameters):
+        return call.parameters[call.result]
+    return call.returns
+
+
+def _has_object(value: object) -> bool:
+    if isinstance(value, dict):
+        return True
+    return isinstance(value, list) and any(map(_has_object, value))
