@@ -65,8 +65,6 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
         reading.read_yaml(files["generators/generators.yaml"])
     elif "data/generator.sh" in files:
         _Script(reading).read(files["data/generator.sh"])
-    if not reading.recipes:
-        return InputKit()
     programs = (*reading.generators.values(), *validators)
     return InputKit(programs=programs, recipes=tuple(reading.recipes), left_out=tuple(dict.fromkeys(reading.left_out)))
 

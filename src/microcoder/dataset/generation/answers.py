@@ -1,7 +1,8 @@
 """Answers to made inputs: what programs known to be right agree on, by the judge that will judge with them.
 
-The first reference is run for its answer; then all references are judged by the answers, twice in different orders.
-What one of them crashes on, refuses, or answers in another way the second time, is no test.
+The first reference is run for its answer; then all references are judged by the answers, and a second time in another
+process, another order and with other random numbers. What one of them crashes on, refuses, or answers in another way
+the second time, is no test.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Answering:
 
     judge: Judge
     """Of the stop rule `first_limit`."""
+    again: Judge
+    """Another one, of the stop rule `first_failure`."""
     candidate: Candidate
     references: Sequence[Program]
     settings: GenerateSettings
@@ -177,27 +180,49 @@ class Answering:
 
     def _agreed(self, tests: Sequence[TestCase]) -> list[float | None]:
         """Return what each test costs; None where a reference does not pass it every time."""
-        orders = [tuple(range(len(tests))), turned_numbers(len(tests), 1)]
-        pairs = [(program, order) for program in self.references for order in orders]
-        problems = [
-            self.problem([tests[n] for n in order], seconds=self.settings.answer_seconds, language=program.language)
-            for program, order in pairs
-        ]
-        verdicts = self.judge.judge([program for program, _ in pairs], problems)
+        problems = [self._problem_of(tests, program) for program in self.references]
         seconds: list[float | None] = [0.0] * len(tests)
-        for (_, order), verdict in zip(pairs, verdicts, strict=True):
-            passed: dict[int, float] = {}
-            for number, result in zip(order, verdict.tests, strict=False):
-                if result.verdict is Outcome.ACCEPTED:
-                    passed[number] = max(passed.get(number, 0.0), result.cpu_seconds / self.judge.time_scale)
-            for number, known in enumerate(seconds):
+        for verdict in self.judge.judge(self.references, problems):
+            results = [*verdict.tests, *[None] * (len(tests) - len(verdict.tests))]
+            for number, result in enumerate(results[: len(tests)]):
+                known = seconds[number]
                 if known is not None:
-                    seconds[number] = max(known, passed[number]) if number in passed else None
+                    is_passed = result is not None and result.verdict is Outcome.ACCEPTED
+                    seconds[number] = max(known, result.cpu_seconds / self.judge.time_scale) if is_passed else None
         self.dropped["references disagree"] += sum(one is None for one in seconds)
+        self._repeat(tests, seconds)
         return seconds
+
+    def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
+        """Leave out what a reference does not pass again, in another order and with other random numbers."""
+        for program in self.references:
+            for is_last in (False, False, True):
+                left = [number for number, one in enumerate(seconds) if one is not None]
+                if not left:
+                    return
+                order = [left[number] for number in turned_numbers(len(left), 1)] if len(left) > 1 else left
+                problem = self._problem_of([tests[number] for number in order], program)
+                verdict = self.again.judge([_stirred(program)], [problem])[0]
+                if verdict.is_accepted:
+                    break
+                failed = order[len(verdict.tests) - 1 :][:1] if not is_last else left
+                self.dropped["not answered alike again"] += len(failed)
+                for number in failed:
+                    seconds[number] = None
+
+    def _problem_of(self, tests: Sequence[TestCase], program: Program) -> Problem:
+        return self.problem(tests, seconds=self.settings.answer_seconds, language=program.language)
 
     def _drop(self, why: str) -> None:
         self.dropped[why] += 1
+
+
+def _stirred(program: Program) -> Program:
+    """Return a program that draws other random numbers; in the sandbox all runs of one draw the same."""
+    code = program.code or ""
+    if program.language != "python" or "random" not in code or "__future__" in code:
+        return program
+    return Program(f"import random as _random; _random.seed(20260521)\n{code}", program.language)
 
 
 def _kind_of_result(call: Call | None) -> str:

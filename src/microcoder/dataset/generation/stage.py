@@ -15,7 +15,7 @@ from microcoder.dataset.generation.killing import WrongProgram, choose_tests, fi
 from microcoder.dataset.generation.making import make_inputs, seed_of, understand
 from microcoder.dataset.generation.model import ask_for_inputs
 from microcoder.dataset.generation.mutants import make_mutants
-from microcoder.dataset.generation.packages import run_kit
+from microcoder.dataset.generation.packages import ask_validators, run_kit
 from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.dataset.process.shown import count_hidden
 from microcoder.dataset.rejections import reject
@@ -29,6 +29,7 @@ STEP = "generate/1"
 _WRONG = ("wrong_answer", "runtime_error", "partial")
 _GIVEN = Origin(kind="given")
 _TIMES_SLOWEST = 2.0
+_TRIAL_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,15 @@ def generate(
     num_hidden = count_hidden(candidate)
     if settings.mode == "off" or (candidate.tests and num_hidden >= settings.min_hidden_tests):
         return candidate
-    references = find_references(candidate)[: settings.max_references]
+    references = find_references(candidate)
     obstacle = _find_obstacle(candidate, references)
     if obstacle:
         return _without_tests(candidate, obstacle)
     running = judges()
-    answering = Answering(running.thorough, candidate, references, settings)
+    answering = Answering(running.thorough, running.brief, candidate, references, settings)
+    references = answering.references = _passing(answering)[: settings.max_references]
+    if not references:
+        return _without_tests(candidate, "no accepted program passes the known tests")
     inputs = _find_inputs(candidate, answering, endpoint)
     # The judge stops after a limit: what is long, and may meet one, comes last.
     inputs = sorted(inputs, key=lambda one: len(one.text))
@@ -102,6 +106,17 @@ def _find_obstacle(candidate: Candidate, references: Sequence[Program]) -> str:
     return ""
 
 
+def _passing(answering: Answering) -> Sequence[Program]:
+    """Return the references that pass the tests that there are; as many as are asked for and some to spare."""
+    tests, tried = answering.candidate.tests, answering.references[: 2 * answering.settings.max_references]
+    if not tests:
+        return tried
+    seconds = max(_TRIAL_SECONDS, answering.candidate.time_limit_seconds or 0.0)
+    problems = [answering.problem(tests, seconds=seconds, language=one.language) for one in tried]
+    verdicts = answering.again.judge(tried, problems)
+    return [one for one, verdict in zip(tried, verdicts, strict=True) if verdict.is_accepted]
+
+
 def _without_tests(candidate: Candidate, why: str) -> Candidate | Rejection:
     if not candidate.tests:
         return reject(candidate, "generate", "no_tests", why)
@@ -117,7 +132,8 @@ def _find_inputs(candidate: Candidate, answering: Answering, endpoint: Endpoint 
     if isinstance(understanding, str):
         dropped[f"not drawn: {understanding}"] += 1
     elif len(inputs) < settings.min_hidden_tests:
-        inputs += make_inputs(candidate, understanding, settings, dropped)
+        drawn = make_inputs(candidate, understanding, settings, dropped)
+        inputs += ask_validators(answering.judge, candidate.kit, drawn, settings, dropped)
     if len(inputs) < settings.min_hidden_tests and endpoint is not None:
         inputs += ask_for_inputs(endpoint, answering.judge, candidate, settings, dropped)
     seen = {test.input.strip() for test in candidate.tests}
