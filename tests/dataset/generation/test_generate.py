@@ -111,30 +111,35 @@ def test_enough_hidden_tests_start_no_judge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "why"),
+    ("result", "why"),
     [
-        (
-            "import random\n" + RIGHT.replace("return count", "return count + random.randrange(9)"),
-            "not answered alike again",
-        ),
-        (RIGHT.replace("count = 0", "count = 0\n        nums[7777]"), "reference: runtime_error"),
+        ("count + random.randrange(9)", "not answered alike again"),
+        ("count + nums[7777]", "reference: runtime_error"),
     ],
 )
-def test_a_reference_that_cannot_be_relied_on_answers_nothing(judges: Open, code: str, why: str) -> None:
+def test_a_reference_that_cannot_be_relied_on_answers_nothing(judges: Open, result: str, why: str) -> None:
+    known = "nums in ([1, 3, 2, 4], [5, 5, 9])"
+    code = "import random\n" + RIGHT.replace("return count", f"return count if {known} else {result}")
     made = generate(make_candidate(solutions=[{"code": code}]), judges, SMALL)
     assert isinstance(made, Candidate)
     assert len(made.tests) <= 4
     assert why in made.lineage[-1].detail
 
 
+def test_references_that_fail_the_known_tests_are_not_asked(judges: Open) -> None:
+    made = generate(make_candidate(solutions=[{"code": RIGHT.replace(" > ", " < ")}]), judges, SMALL)
+    assert isinstance(made, Candidate)
+    assert made.lineage[-1].detail == "no accepted program passes the known tests"
+    assert made.flags == ("no_tests_made",)
+
+
 def test_references_that_disagree_answer_nothing(judges: Open) -> None:
-    other = RIGHT.replace(" > ", " >= ")
+    other = RIGHT.replace("return count", "return count + (max(nums) > 10)")
     made = generate(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges, SMALL)
     assert isinstance(made, Candidate)
     assert made.tests
     for test in made.tests[2:]:
-        nums = json.loads(test.input)
-        assert not any(a == b for a, b in itertools.pairwise(nums))
+        assert max(json.loads(test.input)) <= 10
 
 
 def test_a_model_writes_generators_for_what_is_not_understood(judges: Open) -> None:

@@ -140,12 +140,12 @@ def _first_parts(
     """Yield what the next lines may be, and how many lines of each sample that takes, likeliest first."""
     name = "abcdefghijklmnop"[depth] + "_"
     widths = [len(lines[0]) for lines in samples]
-    for count, sizes in reversed(numbers.items()):
+    for count, sizes in reversed(list(numbers.items())):
         if sum(sizes) > len(samples) and all(0 < size <= len(rest) for size, rest in zip(sizes, samples, strict=True)):
             blocks = [rest[:size] for size, rest in zip(sizes, samples, strict=True)]
             if (part := _block(name, count, blocks)) is not None:
                 yield part, list(sizes)
-    for count, sizes in reversed(numbers.items()):
+    for count, sizes in reversed(list(numbers.items())):
         if list(sizes) == widths and max(widths) > 1:
             yield Part("array", (name,), count), [1] * len(samples)
     if len(set(widths)) == 1 and widths[0] <= _MOST_FIELDS and _are_alike([lines[0] for lines in samples]):

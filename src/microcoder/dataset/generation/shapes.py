@@ -41,12 +41,12 @@ def infer_shape(values: Sequence[Any], *, statement: str = "", is_row: bool = Fa
         statement: whose words decide which facts are believed.
         is_row: the values are items of a list, so that a small fixed length makes columns of them.
     """
-    kinds = {_kind_of(value) for value in values}
+    kinds: set[Kind] = {_kind_of(value) for value in values}
     if kinds == {"int", "float"}:
         kinds = {"float"}
     if len(kinds) != 1:
         return Shape("other")
-    kind = kinds.pop()
+    kind: Kind = kinds.pop()
     if kind in ("int", "float"):
         return Shape(kind, low=min(values), high=max(values))
     if kind == "text":
@@ -70,10 +70,10 @@ def infer_shape(values: Sequence[Any], *, statement: str = "", is_row: bool = Fa
 def _kind_of(value: Any) -> Kind:
     if isinstance(value, bool):
         return "bool"
-    for kind, name in ((int, "int"), (float, "float"), (str, "text"), (list, "list")):
-        if isinstance(value, kind):
-            return name  # type: ignore[return-value]
-    return "other"
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), "other")
+
+
+_KINDS: tuple[tuple[type, Kind], ...] = ((int, "int"), (float, "float"), (str, "text"), (list, "list"))
 
 
 def _names_columns(statement: str, width: int) -> bool:

@@ -61,7 +61,8 @@ def generate(
         EvaluatorFault: a judge is closed.
     """
     num_hidden = count_hidden(candidate)
-    if settings.mode == "off" or (candidate.tests and num_hidden >= settings.min_hidden_tests):
+    is_enough = num_hidden >= settings.min_hidden_tests and not _is_cut(candidate, num_hidden)
+    if settings.mode == "off" or (candidate.tests and is_enough):
         return candidate
     references = find_references(candidate)
     obstacle = _find_obstacle(candidate, references)
@@ -93,6 +94,12 @@ def find_references(candidate: Candidate) -> list[Program]:
         if one.known == "accepted" and not is_python2(one) and (language := language_of(one, candidate))
     ]
     return sorted(found, key=lambda one: one.language != candidate.programming_language)
+
+
+def _is_cut(candidate: Candidate, num_hidden: int) -> bool:
+    """Whether a package's generators make more tests than came with it, most often because large ones were left out."""
+    own = [recipe for recipe in candidate.kit.recipes if recipe.generator and not recipe.group.startswith("sample")]
+    return len(own) > num_hidden
 
 
 def _find_obstacle(candidate: Candidate, references: Sequence[Program]) -> str:
@@ -129,9 +136,11 @@ def _find_inputs(candidate: Candidate, answering: Answering, endpoint: Endpoint 
     settings, dropped = answering.settings, answering.dropped
     inputs = run_kit(answering.judge, candidate, settings, dropped) if candidate.kit.recipes else []
     understanding = understand(candidate)
-    if isinstance(understanding, str):
+    if len(inputs) >= settings.min_hidden_tests:
+        pass
+    elif isinstance(understanding, str):
         dropped[f"not drawn: {understanding}"] += 1
-    elif len(inputs) < settings.min_hidden_tests:
+    else:
         drawn = make_inputs(candidate, understanding, settings, dropped)
         inputs += ask_validators(answering.judge, candidate.kit, drawn, settings, dropped)
     if len(inputs) < settings.min_hidden_tests and endpoint is not None:
