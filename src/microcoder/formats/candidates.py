@@ -163,8 +163,8 @@ class Candidate(Record):
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
     """What stands in the way: the source's format says `gives_points`, `needs_files` and `only_samples`, the process
-    stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the verify stage `slow_passes`,
-    `checker_refuses_answer` and, where that is allowed, `all_tests_shown`."""
+    stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the generate stage `no_tests_made`, the
+    verify stage `slow_passes`, `checker_refuses_answer` and, where that is allowed, `all_tests_shown`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """Pass rates for calibration: `model=rate` where published, `model=passed/attempts` where measured."""

@@ -58,6 +58,17 @@ def test_a_bound_that_a_known_input_breaks_was_misread() -> None:
     assert learn(("a",), [([1, 90],), ([2],)], "1 <= a[i] <= 100").find_fault(([900],))
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_what_a_statement_calls_prime_stays_prime(seed: int) -> None:
+    statement = "nums consists of prime integers and nums.length is even\n\n1 <= nums[i] <= 1000\n1 <= nums.length <= 9"
+    model = learn(("nums",), [([2, 3],), ([7, 11, 13, 5],)], statement)
+    assert dict(model.number_facts) == {"nums[]": "prime", "nums#": "even"}
+    values = draw(model, "wide", seed=seed)
+    assert values is not None
+    assert len(values[0]) % 2 == 0
+    assert all(all(one % divisor for divisor in range(2, one)) and one > 1 for one in values[0])
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 1 << 40))

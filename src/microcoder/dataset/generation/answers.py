@@ -31,7 +31,7 @@ _SENTINELS = {
     "ListNode": json.dumps([_NO_ANSWER]),
     "TreeNode": json.dumps([_NO_ANSWER]),
 }
-_COST_STEPS = (0.1, 0.5, 2.0, 10.0)
+_COST_STEPS = (0.5, 2.0, 10.0)
 """Seconds that a test costs are rounded up to these, so that noise changes no choice."""
 _MEMORY_MIB = 2048
 

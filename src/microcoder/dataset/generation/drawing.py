@@ -8,9 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from microcoder.dataset.generation.inputs import InputModel, Range, Values
-from microcoder.dataset.generation.shapes import Shape
+from microcoder.dataset.generation.shapes import NUMBER_FACTS, Shape
 
 _TRIES = 8
+_MOST_STEPS = 300
 _MOST_ITEMS = 20_000
 """Of one drawn input, whatever the statement allows: an input is text that is stored."""
 
@@ -67,8 +68,9 @@ class _Draw:
             high = min(limits.high, max(limits.low, self.most_items // width))
             room = min(high, limits.low + self.profile.most_length)
             drawn = high if self.profile.is_full else self.random.randint(limits.low, room)
+            drawn = self._with_facts(place, drawn, limits)
         else:
-            drawn = self._within(self._narrow(limits))
+            drawn = self._with_facts(place, self._within(self._narrow(limits)), limits)
         self.known[place] = drawn
         return drawn
 
@@ -105,6 +107,19 @@ class _Draw:
         low = self.random.choice([*starts[:2], *starts[:2], starts[2]])
         return Range(low, low + spread)
 
+    def _in_span(self, place: str, shape: Shape) -> int:
+        limits = self.span(place, shape)
+        return self._with_facts(place, self._within(limits), limits)
+
+    def _with_facts(self, place: str, drawn: int, limits: Range) -> int:
+        """Return the number next to a drawn one, within its range, that has the facts of its place."""
+        facts = [NUMBER_FACTS[fact][0] for where, fact in self.model.number_facts if where == place]
+        if not facts:
+            return drawn
+        near = (drawn + step for distance in range(_MOST_STEPS) for step in (distance, -distance))
+        fitting = (one for one in near if limits.low <= one <= limits.high and all(fact(one) for fact in facts))
+        return next(fitting, drawn)
+
     def _within(self, limits: Range) -> int:
         if self.profile.at_edges and self.random.random() < 0.8:
             return self.random.choice(limits)
@@ -112,7 +127,18 @@ class _Draw:
             # Small numbers beside large ones.
             near = min(max(0, limits.low), limits.high)
             return self.random.randint(near, min(limits.high, near + 10))
+        if limits.high > 100 and limits.low >= 0 and self.random.random() < 0.15:
+            return self._round_number(limits)
         return self.random.randint(*limits)
+
+    def _round_number(self, limits: Range) -> int:
+        """Draw a number of small factors: what divides, or has few bits, is met seldom by chance."""
+        number = 1
+        for factor in self.random.choices((2, 2, 3, 5, 7, 10), k=self.random.randint(1, 40)):
+            if number * factor > limits.high:
+                break
+            number *= factor
+        return max(limits.low, number + self.random.choice((0, 0, 0, -1, 1))) if number < limits.high else number
 
     def value(self, place: str, shape: Shape) -> Any:
         """Draw one value."""
@@ -122,7 +148,7 @@ class _Draw:
             limits = self._range(place, shape)
             return round(self.random.uniform(*limits), 3)
         if shape.kind == "int":
-            return self.number(place, shape) if place.isidentifier() else self._within(self.span(place, shape))
+            return self.number(place, shape) if place.isidentifier() else self._in_span(place, shape)
         if shape.kind == "text":
             return self._text(place, shape)
         if shape.columns:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from microcoder.dataset.generation.constraints import Relation, Term, read_relations
-from microcoder.dataset.generation.shapes import Shape, holds, infer_shape
+from microcoder.dataset.generation.shapes import NUMBER_FACTS, Shape, holds, infer_shape
 from microcoder.dataset.process.sections import split
 
 Values = tuple[Any, ...]
@@ -35,6 +35,8 @@ class InputModel:
     names: tuple[str, ...]
     shapes: tuple[Shape, ...]
     relations: tuple[Relation, ...]
+    number_facts: tuple[tuple[str, str], ...] = ()
+    """Places, and the facts of `NUMBER_FACTS` that hold for the numbers there."""
 
     @property
     def is_usable(self) -> bool:
@@ -49,6 +51,9 @@ class InputModel:
             if fault := _misfit(shape, value):
                 return f"{name}: {fault}"
         numbers = collect_numbers(self.names, values)
+        for place, fact in self.number_facts:
+            if not all(map(NUMBER_FACTS[fact][0], numbers.get(place, ()))):
+                return f"{place}: not {fact}"
         failing = next((one for one in self.relations if not _meets(one, numbers)), None)
         return f"not {failing.left} {failing.operator} {failing.right}" if failing else ""
 
@@ -109,7 +114,18 @@ def learn(
     lows = {one.right.place for one in relations if one.operator != "=="}
     bounded = lows & {one.left.place for one in relations if one.operator != "=="}
     relations |= dict.fromkeys(_seen_relations(numbers, bounded))
-    return InputModel(tuple(names), shapes, tuple(relations))
+    return InputModel(tuple(names), shapes, tuple(relations), tuple(_number_facts(names, numbers, told)))
+
+
+def _number_facts(
+    names: Sequence[str], numbers: Sequence[Mapping[str, Sequence[float]]], told: str
+) -> Iterator[tuple[str, str]]:
+    for place in numbers[0]:
+        name = re.split(r"[#\[]", place)[0]
+        seen = [number for one in numbers for number in one.get(place, ())]
+        for fact, (test, words) in NUMBER_FACTS.items():
+            if len(seen) > 1 and re.search(words, _around(told, name), re.IGNORECASE) and all(map(test, seen)):
+                yield place, fact
 
 
 def _without_aliases(relations: Sequence[Relation], names: Sequence[str]) -> list[Relation]:

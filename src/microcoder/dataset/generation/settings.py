@@ -36,7 +36,7 @@ class GenerateSettings(Config):
     """Mutants of a reference; half of them choose the tests, the other half measure the choice."""
     max_known_wrong: int = Field(default=12, ge=0)
     """Known-wrong, slow and partial submissions that choose tests too."""
-    answer_seconds: float = Field(default=4.0, gt=0, le=MOST_SECONDS)
+    answer_seconds: float = Field(default=2.0, gt=0, le=MOST_SECONDS)
     """CPU seconds that a reference gets for an input; an input that takes longer is dropped."""
     mutant_seconds: float = Field(default=1.0, gt=0, le=MOST_SECONDS)
     """CPU seconds that a mutant gets for a test, or twice those of the slowest reference, rounded up."""

@@ -172,6 +172,26 @@ FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingP
 """Facts of a list, and the words of a statement without which one is taken for chance."""
 
 
+def _is_prime(number: float) -> bool:
+    if number < 2 or number != int(number):
+        return False
+    return all(number % divisor for divisor in range(2, min(int(number**0.5), 100_000) + 1))
+
+
+NUMBER_FACTS: MappingProxyType[str, tuple[Callable[[float], bool], str]] = MappingProxyType(
+    {
+        "prime": (_is_prime, r"\bprimes?\b"),
+        "even": (lambda number: number % 2 == 0, r"\beven\b"),
+        "odd": (lambda number: number % 2 == 1, r"\bodd\b"),
+        "power_of_two": (
+            lambda number: number > 0 and int(number) & (int(number) - 1) == 0,
+            r"\bpowers? of (?:two|2)\b",
+        ),
+    }
+)
+"""Facts of a number, and the words of a statement without which one is taken for chance."""
+
+
 def holds(fact: str, value: list[Any]) -> bool:
     """Whether a fact of `FACTS` holds for a list."""
     try:

@@ -171,7 +171,7 @@ def _choose(
     room = max(settings.max_tests - len(given), settings.min_hidden_tests)
     chosen = choose_tests(tests, missed, most=room, num_large=settings.max_large)
     kept = [*given, *(tests[number].test for number in chosen)]
-    caught = find_killers(judges.brief, answering, held_out, kept, seconds=seconds)
+    caught = find_killers(judges.brief, answering, held_out, kept, seconds=seconds, num_orders=2, seed=seed)
     uncaught = [one for one, killers in zip(held_out, caught, strict=True) if killers is not None and not killers]
     by_pool = find_killers(judges.brief, answering, uncaught, pool, seconds=seconds) if uncaught else []
     equivalent = {one.name for one, killers in zip(uncaught, by_pool, strict=True) if not killers}
