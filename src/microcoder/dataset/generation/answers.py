@@ -18,7 +18,7 @@ from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.dataset.verify.plans import turned_numbers
 from microcoder.dataset.verify.reproducible import round_up
 from microcoder.errors import DataError
-from microcoder.evaluator import Invocation, Judge
+from microcoder.evaluator import Execution, Invocation, Judge
 from microcoder.formats.candidates import Candidate, Origin
 from microcoder.signatures import find_call
 from microcoder.types import Call, Outcome, Problem, Program, TestCase
@@ -34,6 +34,10 @@ _SENTINELS = {
 _COST_STEPS = (0.5, 2.0, 10.0)
 """Seconds that a test costs are rounded up to these, so that noise changes no choice."""
 _MEMORY_MIB = 2048
+AT_ONCE = 8
+"""Runs whose outputs are held together."""
+MOST_BYTES = 32 << 20
+"""Of the made inputs of one problem together, and of their answers: a shard must fit into memory."""
 
 
 class MadeInput(NamedTuple):
@@ -113,33 +117,34 @@ class Answering:
         return self._returned(inputs)
 
     def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
-        runs = [
-            self.judge.submit_run(
-                Invocation(
-                    program=self.references[0],
-                    stdin=one.text.encode("utf-8", "surrogatepass"),
-                    cpu_seconds=self.settings.answer_seconds,
-                    memory_limit_mib=_MEMORY_MIB,
-                )
-            )
-            for one in inputs
-        ]
         answers: list[str | None] = []
-        for run in runs:
-            done = run.result()
-            if done.failure is not None:
-                answers.append(self._drop(f"reference: {done.failure.value}"))
-                continue
-            try:
-                text = done.stdout.decode("utf-8")
-            except UnicodeDecodeError:
-                answers.append(self._drop("answer is no text"))
-                continue
-            if len(text) > self.settings.max_package_bytes:
-                answers.append(self._drop("answer too long"))
-            else:
-                answers.append(f"{text.rstrip()}\n" if text.strip() else self._drop("empty answer"))
+        num_bytes = 0
+        for start in range(0, len(inputs), AT_ONCE):
+            piece = inputs[start : start + AT_ONCE]
+            for run in [self.judge.submit_run(self._invocation(one)) for one in piece]:
+                answer = self._read_printed(run.result())
+                num_bytes += len(answer or "")
+                answers.append(answer if num_bytes <= MOST_BYTES else self._drop("too much together"))
         return answers
+
+    def _invocation(self, one: MadeInput) -> Invocation:
+        return Invocation(
+            program=self.references[0],
+            stdin=one.text.encode("utf-8", "surrogatepass"),
+            cpu_seconds=self.settings.answer_seconds,
+            memory_limit_mib=_MEMORY_MIB,
+        )
+
+    def _read_printed(self, done: Execution) -> str | None:
+        if done.failure is not None:
+            return self._drop(f"reference: {done.failure.value}")
+        try:
+            text = done.stdout.decode("utf-8")
+        except UnicodeDecodeError:
+            return self._drop("answer is no text")
+        if len(text) > self.settings.max_package_bytes:
+            return self._drop("answer too long")
+        return f"{text.rstrip()}\n" if text.strip() else self._drop("empty answer")
 
     def _returned(self, inputs: Sequence[MadeInput]) -> list[str | None]:
         """Ask a function by a test that it cannot pass: what it returned stands in the result."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from microcoder.dataset.generation.answers import MadeInput
+from microcoder.dataset.generation.answers import AT_ONCE, MOST_BYTES, MadeInput
 from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.evaluator import Execution, Invocation, Judge
@@ -33,17 +33,21 @@ def run_kit(
     kit = candidate.kit
     generators = {one.name: one for one in kit.programs if one.role == "generator"}
     chosen = spread_recipes(kit.recipes, settings.max_package_inputs)
-    runs = [_start(judge, generators.get(recipe.generator), recipe, settings, dropped) for recipe in chosen]
     made: list[tuple[MadeInput, InputRecipe]] = []
-    for recipe, run in zip(chosen, runs, strict=True):
-        text = recipe.text
-        if run is not None:
-            text = read_output(run.result(), settings, dropped)
-        elif recipe.generator:
-            continue
-        if text and text.strip():
-            kind = f"{maker}/{recipe.generator or 'by hand'}"
-            made.append((MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group), recipe))
+    num_bytes = 0
+    for start in range(0, len(chosen), AT_ONCE):
+        piece = chosen[start : start + AT_ONCE]
+        runs = [_start(judge, generators.get(recipe.generator), recipe, settings, dropped) for recipe in piece]
+        for recipe, run in zip(piece, runs, strict=True):
+            text = recipe.text
+            if recipe.generator:
+                text = read_output(run.result(), settings, dropped) if run is not None else ""
+            num_bytes += len(text)
+            if num_bytes > MOST_BYTES:
+                dropped["too much together"] += 1
+            elif text.strip():
+                kind = f"{maker}/{recipe.generator or 'by hand'}"
+                made.append((MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group), recipe))
     return find_valid(judge, [one for one in kit.programs if one.role == "validator"], made, settings, dropped)
 
 
