@@ -18,7 +18,6 @@ import tarfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from io import BytesIO
 from pathlib import Path
 
 from microcoder.dataset.generation import GenerateSettings, Judges, count_hidden, find_shown, generate
@@ -44,7 +43,7 @@ def read_problems() -> Iterator[Candidate]:
     with tarfile.open(data / "leetcodedataset.tar.xz") as archive:
         member = archive.extractfile(_MEMBER)
         assert member is not None
-        lines = gzip.open(BytesIO(member.read()), "rt").read().splitlines()
+        lines = gzip.decompress(member.read()).decode("utf-8").splitlines()
     for number, line in enumerate(lines):
         try:
             row = process(FORMATS["leetcodedataset"].read_row(json.loads(line), str(number)))
