@@ -188,12 +188,14 @@ class Answering:
         problems = [self._problem_of(tests, program) for program in self.references]
         seconds: list[float | None] = [0.0] * len(tests)
         for verdict in self.judge.judge(self.references, problems):
-            results = [*verdict.tests, *[None] * (len(tests) - len(verdict.tests))]
-            for number, result in enumerate(results[: len(tests)]):
-                known = seconds[number]
+            passed = {
+                number: result.cpu_seconds / self.judge.time_scale
+                for number, result in enumerate(verdict.tests)
+                if result.verdict is Outcome.ACCEPTED
+            }
+            for number, known in enumerate(seconds):
                 if known is not None:
-                    is_passed = result is not None and result.verdict is Outcome.ACCEPTED
-                    seconds[number] = max(known, result.cpu_seconds / self.judge.time_scale) if is_passed else None
+                    seconds[number] = max(known, passed[number]) if number in passed else None
         self.dropped["references disagree"] += sum(one is None for one in seconds)
         self._repeat(tests, seconds)
         return seconds

@@ -78,9 +78,7 @@ def generate(
     inputs = sorted(inputs, key=lambda one: len(one.text))
     tests = answering.answer(inputs) if inputs else []
     said = ", ".join(f"{why} {count}" for why, count in sorted(answering.dropped.items()) if count)
-    what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references" + f"; {said}" * bool(
-        said
-    )
+    what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references; lost: {said or 'none'}"
     if not tests:
         return _without_tests(candidate, what)
     return _choose(candidate, answering, running, tests, what)
@@ -174,7 +172,7 @@ def _choose(
     caught = find_killers(judges.brief, answering, held_out, kept, seconds=seconds, num_orders=2, seed=seed)
     uncaught = [one for one, killers in zip(held_out, caught, strict=True) if killers is not None and not killers]
     by_pool = find_killers(judges.brief, answering, uncaught, pool, seconds=seconds) if uncaught else []
-    equivalent = {one.name for one, killers in zip(uncaught, by_pool, strict=True) if not killers}
+    equivalent = {one.program for one, killers in zip(uncaught, by_pool, strict=True) if not killers}
     places = {number: place for place, number in enumerate([*range(len(given)), *(len(given) + n for n in chosen)])}
     mutants = [
         Mutant(name=one.name, killed_by=tuple(sorted(places[n] for n in killers if n in places)))
@@ -184,7 +182,7 @@ def _choose(
     mutants += [
         Mutant(name=one.name, killed_by=tuple(sorted(killers)), is_held_out=True)
         for one, killers in zip(held_out, caught, strict=True)
-        if killers is not None and one.name not in equivalent
+        if killers is not None and one.program not in equivalent
     ]
     origins = [*(candidate.origins or [_GIVEN] * len(given)), *(tests[number].origin for number in chosen)]
     groups = [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []
