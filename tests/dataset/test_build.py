@@ -93,6 +93,9 @@ format = "apps"
 name = "bench"
 [difficulty]
 keep = "all"
+[generate]
+max_inputs = 14
+max_mutants = 4
 [verify]
 runs = 2
 """
@@ -145,6 +148,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
         "deduplicate": (14, 13, 1),
         "predict": (13, 13, 0),
         "select": (13, 13, 0),
+        "generate": (13, 13, 0),
         "verify": (13, 12, 1),
     }
     rejected = [line for path in corpus.glob("rejected-*.parquet") for line in pq.read_table(path).to_pylist()]
@@ -158,6 +162,11 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     problems = read_problems(corpus)
     assert len(problems) == 12
     assert all(problem.reference for problem in problems)
+    table = pq.read_table(corpus / "problems-00000.parquet").to_pylist()
+    assert all(line["num_hidden_tests"] >= 10 for line in table)
+    assert all(line["num_generated_tests"] == line["num_tests"] - 4 for line in table)
+    kinds = {origin["kind"].partition("/")[0] for line in table for origin in json.loads(line["origins"])}
+    assert kinds == {"given", "drawn", "mutated"}
     card = (corpus / "README.md").read_text()
     assert "| verify | 13 | 12 | 1 |" in card
     assert "true_positive" in card

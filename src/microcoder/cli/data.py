@@ -33,7 +33,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 
 @app.command
 def build(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Collect, process, filter, verify, and write the corpus; the same command goes on where it was stopped.
+    """Collect, process, filter, generate, verify, and write the corpus; the same command goes on where it was stopped.
 
     Any key of the config can be given as a flag: `--output corpora/mine --runner ray`. See docs/dataset.md.
 
@@ -68,8 +68,14 @@ def filter_(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, 
 
 
 @app.command
+def generate(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
+    """Run as far as generate: tests made for problems that have few that their statements do not show."""
+    _run(overrides, config, last="generate", dry_run=dry_run, json=json)
+
+
+@app.command
 def verify(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Run all four stages; the same as `build`."""
+    """Run all five stages; the same as `build`."""
     _run(overrides, config, last="verify", dry_run=dry_run, json=json)
 
 

@@ -13,8 +13,8 @@ from pydantic import Field
 
 from microcoder.types import Call, Checker, Problem, Record, TestCase
 
-Stage = Literal["collect", "process", "filter", "verify"]
-STAGES: tuple[Stage, ...] = ("collect", "process", "filter", "verify")
+Stage = Literal["collect", "process", "filter", "generate", "verify"]
+STAGES: tuple[Stage, ...] = ("collect", "process", "filter", "generate", "verify")
 
 Known = Literal["accepted", "wrong_answer", "time_limit", "memory_limit", "runtime_error", "compile_error", "partial"]
 
@@ -57,6 +57,63 @@ class Difficulty(Record):
     """Model, checkpoint, budget and evaluator version that the pass rate belongs to."""
 
 
+class Origin(Record):
+    """How one test was made."""
+
+    kind: str
+    """`given` by the source; `package/<generator>`; `drawn/<profile>`; `mutated/<mutation>`; `model/<generator>`."""
+    seed: int = 0
+    """What the random choices were made from; 0 where there were none."""
+    parent: str = ""
+    """`mutated`: digest of the input that it was made from (see `digest_input`)."""
+    arguments: tuple[str, ...] = ()
+    """`package`, `model`: what the generator was called with."""
+
+
+class Mutant(Record):
+    """A wrong program made from a reference, or known to be wrong, and the tests that catch it."""
+
+    name: str
+    """The mutation and its line, such as `compare/lt_to_le@4`; `known/<place>` for a known-wrong submission."""
+    killed_by: tuple[int, ...] = ()
+    """Numbers of tests, from 0, that it was seen to fail; it may fail others."""
+    is_held_out: bool = False
+    """It had no part in the choice of tests: the mutation score is measured by these."""
+
+
+class InputProgram(Record):
+    """A program of a package that makes or checks inputs, whole in one file."""
+
+    name: str
+    role: Literal["generator", "validator"]
+    code: str
+    language: str
+    arguments: tuple[str, ...] = ()
+    """`validator`: what it is always called with."""
+
+
+class InputRecipe(Record):
+    """How a package makes one input."""
+
+    group: str
+    """Of the test, such as `secret/group1`."""
+    generator: str = ""
+    """Name of a program; empty where `text` is the input."""
+    arguments: tuple[str, ...] = ()
+    text: str = ""
+    flags: tuple[str, ...] = ()
+    """What validators are called with for it."""
+
+
+class InputKit(Record):
+    """What a package has to make and to check its inputs."""
+
+    programs: tuple[InputProgram, ...] = ()
+    recipes: tuple[InputRecipe, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """What of it could not be read, and why."""
+
+
 class Candidate(Record):
     """A problem on its way into the corpus."""
 
@@ -94,15 +151,22 @@ class Candidate(Record):
     tests: tuple[TestCase, ...] = ()
     groups: tuple[str, ...] = ()
     """One name per test where the source groups them (`sample`, `secret/group1`); otherwise empty."""
+    origins: tuple[Origin, ...] = ()
+    """One per test where some were made here; otherwise empty: the source gave all."""
+    mutants: tuple[Mutant, ...] = ()
+    """Wrong programs that the tests were tried on, where tests were made here."""
+    kit: InputKit = InputKit()
+    """The package's own generators and validators of inputs."""
     checker: Checker = Checker()
     time_limit_seconds: float | None = None
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
     """What stands in the way: the source's format says `gives_points`, `needs_files` and `only_samples`, the process
-    stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the verify stage `slow_passes`
-    and `checker_refuses_answer`. What is only worth knowing: `has_image`, `unclear_bounds` (a power may be lost),
-    `samples_not_shown`, `samples_missing`, `samples_differ`, `no_constraints`."""
+    stage finds `needs_image`, `interactive`, `file_io` and `many_answers`, the generate stage `no_tests_made`, the
+    verify stage `slow_passes`, `checker_refuses_answer` and, where that is allowed, `all_tests_shown`. What is only
+    worth knowing: `has_image`, `unclear_bounds` (a power may be lost), `samples_not_shown`, `samples_missing`,
+    `samples_differ`, `no_constraints`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """Pass rates for calibration: `model=rate` where published, `model=passed/attempts` where measured."""

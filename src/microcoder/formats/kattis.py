@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from microcoder.formats import input_kits
 from microcoder.formats.candidates import Candidate, Known, Solution
 from microcoder.formats.programs import LANGUAGES, python_solution
 from microcoder.formats.row import Malformed, Row
@@ -32,8 +33,9 @@ TAKES = (
     "output_validator/**",
     "submissions/**",
     "include/**",
+    *input_kits.TAKES,
 )
-"""What is read of a package; `data` holds generators too, which are left out as no text is made of them."""
+"""What is read of a package; `data` holds generators too."""
 
 _KNOWN: dict[str, Known] = {
     "accepted": "accepted",
@@ -114,6 +116,7 @@ def read_kattis(row: Row) -> Candidate:
         natural_language=language,
         tests=tuple(test for _, test in tests),
         groups=tuple(group for group, _ in tests),
+        kit=input_kits.read_kit(files),
         checker=checker,
         time_limit_seconds=seconds,
         memory_limit_mib=round(_number(limits, "memory") or 2048),

@@ -13,6 +13,7 @@ from microcoder.dataset.columns import JoinSettings
 from microcoder.dataset.difficulty import CalibrationSettings, ScoringSettings, SelectionSettings
 from microcoder.dataset.endpoint import EndpointSettings
 from microcoder.dataset.filter import FilterSettings
+from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.dataset.process import ProcessSettings
 from microcoder.dataset.verify import VerifySettings
 from microcoder.evaluator.packages import STANDARD
@@ -113,6 +114,7 @@ class BuildConfig(Config):
     process: ProcessSettings = ProcessSettings()
     filter: FilterSettings = FilterSettings()
     difficulty: DifficultySettings = DifficultySettings()
+    generate: GenerateSettings = GenerateSettings()
     verify: VerifySettings = VerifySettings()
     packages: str = STANDARD
     """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from microcoder.dataset.build.config import BuildConfig, SourceSettings
+from microcoder.dataset.build.generation import GenerateStep, before_generation
 from microcoder.dataset.build.inputs import FileDigests, digest_sources
 from microcoder.dataset.build.verification import AttemptsStep, VerifyStep
 from microcoder.dataset.build.works import CollectSettings, FilterStep, PredictStep, ProcessStep
@@ -12,6 +13,7 @@ from microcoder.evaluator.packages import load_profile
 
 _WORKS = "microcoder.dataset.build.works"
 _BARRIERS = "microcoder.dataset.build.barriers"
+_GENERATION = "microcoder.dataset.build.generation"
 _VERIFICATION = "microcoder.dataset.build.verification"
 _READING = (
     "microcoder.dataset.collect",
@@ -58,7 +60,9 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
             "filter",
             "filter",
             FilterStep(
-                filter=config.filter,
+                filter=config.filter.model_copy(
+                    update={"quality": before_generation(config.filter.quality, config.generate)}
+                ),
                 benchmarks=benchmarks,
                 benchmarks_digest=digest_sources(benchmarks, digests=digests),
                 answers=answers,
@@ -108,6 +112,21 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
     steps += [
         BarrierStep("select", "filter", difficulty, f"{_BARRIERS}:SelectionBarrier", (_DIFFICULTY,)),
         MapStep(
+            "generate",
+            "generate",
+            GenerateStep(
+                generate=config.generate,
+                answers=answers,
+                workers=config.workers,
+                packages=config.packages,
+                environment=environment,
+                unsafe=config.unsafe_sandbox,
+            ),
+            f"{_GENERATION}:open_generate",
+            ("microcoder.dataset.generation", "microcoder.dataset.verify", _PROCESS, _REASONS, _ENDPOINT, *_JUDGING),
+            runs="alone",
+        ),
+        MapStep(
             "verify",
             "verify",
             VerifyStep(
@@ -119,7 +138,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
                 unsafe=config.unsafe_sandbox,
             ),
             f"{_VERIFICATION}:open_verify",
-            ("microcoder.dataset.verify", _REASONS, *_JUDGING),
+            ("microcoder.dataset.verify", _PROCESS, _REASONS, *_JUDGING),
             runs="alone",
             shares=f"{_VERIFICATION}:open_verdicts",
         ),

@@ -39,7 +39,7 @@ class QualitySettings(Config):
     )
     """Flags of the source or of the process stage that turn a row away."""
     needs_tests: bool = True
-    """Turn away what has no test; false where tests are generated later."""
+    """Turn away what has no test; not asked where the generate stage comes later."""
     min_relevance: float = Field(default=0.5, ge=0, le=1)
     """With a model as judge: relevance and quality from which a row passes."""
 

@@ -66,11 +66,11 @@ _MANY_ANSWERS = re.compile(
 )
 # A number begins where its digits begin, and has no more than nine groups: tried anywhere else, a long run of digits
 # would cost its square.
-_WRITTEN = r"-?(?<!\d)(?:\d{1,3}(?:[ ,_]\d{3}){1,9}\b|\d++(?:\.\d++)?)(?:[ ]*[*x][ ]*\d++)?(?:\^[ ]*\(?\d++\)?)?"
+WRITTEN = r"-?(?<!\d)(?:\d{1,3}(?:[ ,_]\d{3}){1,9}\b|\d++(?:\.\d++)?)(?:[ ]*[*x][ ]*\d++)?(?:\^[ ]*\(?\d++\)?)?"
 _BOUND = re.compile(
-    rf"(?P<low>{_WRITTEN})\s*<=?\s*"
+    rf"(?P<low>{WRITTEN})\s*<=?\s*"
     r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
-    rf"(?P<high>{_WRITTEN}|[^\W\d]\w*)"
+    rf"(?P<high>{WRITTEN}|[^\W\d]\w*)"
 )
 # What "less" can be written with; most texts without a bound have none of these.
 _LESS = ("<", "≤", "⩽", "&le;", "\\")
@@ -95,10 +95,10 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
     """
     if not any(mark in text for mark in _LESS):
         return ()
-    plain = _plain_formulae(text)
+    plain = plain_formulae(text)
     bounds: dict[str, Bound] = {}
     for found in _BOUND.finditer(plain):
-        low, high = _number(found["low"]), _number(found["high"])
+        low, high = read_number(found["low"]), read_number(found["high"])
         if low is None or high is None or low > high:
             continue
         for name in re.split(r"\s*(?:[,;]|<=?|==)\s*|\s+and\s+", found["names"]):
@@ -108,7 +108,8 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
     return tuple(bounds.values())
 
 
-def _plain_formulae(text: str) -> str:
+def plain_formulae(text: str) -> str:
+    """Return a text with its formulae in ASCII: `<=`, `*`, `^`, no `$`."""
     text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
     text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)
     # A bold name is a name, `10**5` a power.
@@ -119,7 +120,8 @@ def _plain_formulae(text: str) -> str:
     return text.replace("$", "").replace("`", "").replace("<=<=", "<=").replace("\\lt", "<")
 
 
-def _number(text: str) -> float | None:
+def read_number(text: str) -> float | None:
+    """Return what a number stands for that is written as in a bound, such as `2 * 10^5`; None where it is none."""
     text = re.sub(r"[ ,_](?=\d{3}\b)", "", text.strip(" .,")).replace(" ", "")
     found = re.fullmatch(r"(-?\d{1,30}(?:\.\d{1,30})?)(?:[*x](\d{1,30}))?(?:\^\(?(\d{1,2})\)?)?", text)
     if not found:
@@ -145,7 +147,7 @@ def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
 
 
 def values_of(text: str) -> str:
-    """Return the values of an example's input or output, without names, brackets and letter case."""
+    """Return the values of an example or a test, names and brackets left out, in small letters between single spaces."""
     text = re.sub(r"\b[^\W\d]\w*\s*=(?!=)\s*", " ", text)
     return " ".join(re.findall(r"[^\s,\[\]{}()\"'`]+", text)).lower()
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from microcoder.dataset.process.shown import count_hidden
 from microcoder.dataset.release.tally import Tally
 from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection
@@ -44,6 +45,10 @@ _PROBLEMS = pa.schema(
         ("fn_name", _TEXT),
         ("starter_code", _TEXT),
         ("num_tests", pa.int64()),
+        ("num_hidden_tests", pa.int64()),
+        ("num_generated_tests", pa.int64()),
+        ("mutation_score", _REAL),
+        ("origins", _TEXT),
         ("time_limit_seconds", _REAL),
         ("memory_limit_mib", pa.int64()),
         ("checker", _TEXT),
@@ -97,6 +102,10 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
         "pass_rate_high": difficulty.pass_rate_high,
         "pass_rate_measured_on": difficulty.measured_on,
         "num_tests": len(candidate.tests),
+        "num_hidden_tests": count_hidden(candidate),
+        "num_generated_tests": sum(origin.kind != "given" for origin in candidate.origins),
+        "mutation_score": mutation_score(candidate),
+        "origins": "[" + ",".join(one.model_dump_json(exclude_defaults=True) for one in candidate.origins) + "]",
         "time_limit_seconds": problem.time_limit_seconds,
         "memory_limit_mib": problem.memory_limit_mib,
         "checker": candidate.checker.model_dump_json(exclude_defaults=True),
@@ -107,6 +116,16 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
         "solutions": "[" + ",".join(s.model_dump_json(exclude_defaults=True) for s in candidate.solutions) + "]",
         "problem": problem.model_dump_json(exclude_defaults=True),
     }
+
+
+def mutation_score(candidate: Candidate) -> float | None:
+    """Return the share of the mutants that had no part in the choice of tests which the tests catch.
+
+    Mutants that no input of a larger pool told from the reference are left out: they may be right. None where no tests
+    were made, or nothing is left to measure by.
+    """
+    held_out = [mutant for mutant in candidate.mutants if mutant.is_held_out]
+    return sum(bool(mutant.killed_by) for mutant in held_out) / len(held_out) if held_out else None
 
 
 def rejected_row(row: Rejection) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from microcoder.dataset.process.shown import find_shown
 from microcoder.dataset.verify.choice import TestCost, choose_tests
 from microcoder.dataset.verify.settings import Role, VerifySettings
-from microcoder.formats.candidates import Candidate, Rejection, Solution
+from microcoder.formats.candidates import Candidate, Mutant, Rejection, Solution
 from microcoder.types import Outcome, Record, TestCase
 
-STEP = "verify/2"
+STEP = "verify/3"
 _CRASHED = "the checker crashed"
 _TOO_SLOW: tuple[Role, ...] = ("slow", "partial")
 """Most partial programs are right and too slow for the largest tests; which are wrong, nobody says."""
@@ -124,6 +125,12 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
             "tests_too_large", f"no test within {settings.choice.max_bytes} bytes, {settings.choice.max_seconds} s"
         )
     candidate = evidence.candidate
+    shown = find_shown(candidate)
+    if fault is None and all(shown[number] for number in chosen):
+        if settings.all_tests_shown == "refuse":
+            fault = Fault("all_tests_shown", f"the statement shows all {len(chosen)} tests that are kept")
+        else:
+            candidate = candidate.change("verify", STEP, "", flags=(*candidate.flags, "all_tests_shown"))
     if fault is not None:
         return candidate.reject("verify", *fault)
     slow, passing = _passing(evidence, *_TOO_SLOW)
@@ -137,7 +144,15 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     how = f"{settings.choice.mode}: {len(chosen)} of {len(candidate.tests)}"
     tests = tuple(candidate.tests[number] for number in chosen)
     groups = tuple(candidate.groups[number] for number in chosen) if candidate.groups else ()
-    return changed.change("verify", STEP, how, tests=tests, groups=groups)
+    origins = tuple(candidate.origins[number] for number in chosen) if candidate.origins else ()
+    mutants = tuple(_renumber(mutant, chosen) for mutant in candidate.mutants)
+    return changed.change("verify", STEP, how, tests=tests, groups=groups, origins=origins, mutants=mutants)
+
+
+def _renumber(mutant: Mutant, chosen: Sequence[int]) -> Mutant:
+    """Return a mutant with the numbers that its tests have among the chosen ones."""
+    killed_by = tuple(place for place, number in enumerate(chosen) if number in mutant.killed_by)
+    return mutant.model_copy(update={"killed_by": killed_by})
 
 
 def _references_first(evidence: Evidence) -> tuple[Solution, ...]:
@@ -162,6 +177,7 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
     """Return the numbers of the tests to keep; `without` leaves one program out of account."""
     trials = [trial for trial in evidence.trials if trial is not without]
     known_wrong = [set(t.failed) - set(t.over_limit) for t in trials if t.role in ("wrong", "partial", "slow")]
+    known_wrong += [set(one.killed_by) for one in evidence.candidate.mutants if not one.is_held_out]
     timed = [trial.seconds for trial in trials if trial.role == "accepted" and trial.seconds]
     candidate = evidence.candidate
     costs = [

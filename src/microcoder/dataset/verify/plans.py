@@ -162,12 +162,12 @@ def _attempts(candidate: Candidate, settings: VerifySettings) -> tuple[list[Atte
                 versions = convert_python2(solution.code) if settings.python2 == "convert" else ()
                 num_python2 += not versions
                 attempts += [Attempt(f"{place}", role, Program(code), place, True) for code in versions]
-        elif language := _language(solution, candidate):
+        elif language := language_of(solution, candidate):
             attempts.append(Attempt(f"{place}", role, Program(solution.code, language), place))
     return attempts, num_python2
 
 
-def _language(solution: Solution, candidate: Candidate) -> str:
+def language_of(solution: Solution, candidate: Candidate) -> str:
     """Return the evaluator's name of a solution's language; empty where it cannot run it."""
     try:
         language = find_language(solution.language)

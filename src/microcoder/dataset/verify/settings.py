@@ -63,6 +63,8 @@ class VerifySettings(Config):
     """Memory that accepted programs get while no limit is derived, or the source's limit if larger."""
     default_memory_mib: int = Field(default=512, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
     """Limit where the source has none; twice the largest accepted run where that is more."""
+    all_tests_shown: Literal["refuse", "flag"] = "refuse"
+    """What becomes of a problem whose statement shows every test that is kept: writing them down passes."""
     batch_problems: int = Field(default=64, ge=1)
     """Problems whose programs are judged in one batch."""
     choice: ChoiceSettings = ChoiceSettings()

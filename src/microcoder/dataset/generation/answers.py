@@ -1,0 +1,249 @@
+"""Answers to made inputs: what programs known to be right agree on, by the judge that will judge with them.
+
+The first reference is run for its answer; then all references are judged by the answers, and a second time in another
+process, another order and with other random numbers. What one of them crashes on, refuses, or answers in another way
+the second time, is no test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from microcoder.dataset.generation.settings import GenerateSettings
+from microcoder.dataset.verify.plans import turned_numbers
+from microcoder.dataset.verify.reproducible import round_up
+from microcoder.errors import DataError
+from microcoder.evaluator import Execution, Invocation, Judge
+from microcoder.formats.candidates import Candidate, Origin
+from microcoder.signatures import find_call
+from microcoder.types import Call, Outcome, Problem, Program, TestCase
+
+_NO_ANSWER = "no program answers this"
+_CUT = re.compile(r"\n\[\.\.\. of \d+ (?:bytes|characters)\]\Z")
+_NO_VALUE = re.compile(r"\b(?:NaN|Infinity)\b")
+_SENTINELS = {
+    "json": json.dumps(_NO_ANSWER),
+    "ListNode": json.dumps([_NO_ANSWER]),
+    "TreeNode": json.dumps([_NO_ANSWER]),
+}
+_COST_STEPS = (0.5, 2.0, 10.0)
+"""Seconds that a test costs are rounded up to these, so that noise changes no choice."""
+_MEMORY_MIB = 2048
+AT_ONCE = 8
+"""Runs whose outputs are held together."""
+MOST_BYTES = 32 << 20
+"""Of the made inputs of one problem together, and of their answers: a shard must fit into memory."""
+
+
+class MadeInput(NamedTuple):
+    """An input, and how it was made."""
+
+    text: str
+    origin: Origin
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTest:
+    """A test that all references pass."""
+
+    test: TestCase
+    origin: Origin
+    group: str = ""
+    seconds: float = 0.0
+    """What it costs: CPU seconds of the slowest reference, rounded up."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is there for slow programs."""
+        return len(self.test.input) > 20_000 or self.seconds > _COST_STEPS[0]
+
+
+@dataclass(slots=True)
+class Answering:
+    """Finds answers for the inputs of one candidate, and counts what became of them."""
+
+    judge: Judge
+    """Of the stop rule `first_limit`."""
+    again: Judge
+    """Another one, of the stop rule `first_failure`."""
+    candidate: Candidate
+    references: Sequence[Program]
+    settings: GenerateSettings
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Why inputs became no test."""
+
+    def answer(self, inputs: Sequence[MadeInput]) -> list[MadeTest]:
+        """Return the tests that come of inputs, in their order."""
+        answers = self._answers_of_first(inputs)
+        tests = [
+            (one, TestCase(input=one.text, output=answer))
+            for one, answer in zip(inputs, answers, strict=True)
+            if answer is not None
+        ]
+        if not tests:
+            return []
+        agreed = self._agreed([test for _, test in tests])
+        return [
+            MadeTest(test, one.origin, one.group, round_up(seconds, _COST_STEPS))
+            for (one, test), seconds in zip(tests, agreed, strict=True)
+            if seconds is not None
+        ]
+
+    def problem(self, tests: Sequence[TestCase], *, seconds: float, language: str = "python") -> Problem:
+        """Return what programs are judged by."""
+        one = self.candidate
+        return Problem(
+            id=one.id,
+            language=language,
+            fn_name=one.fn_name,
+            call=one.call,
+            starter_code=one.starter_code,
+            harness=one.harness if language == "python" else None,
+            tests=tuple(tests),
+            time_limit_seconds=seconds,
+            memory_limit_mib=max(_MEMORY_MIB, one.memory_limit_mib or 0),
+            checker=one.checker,
+        )
+
+    def _answers_of_first(self, inputs: Sequence[MadeInput]) -> list[str | None]:
+        if self.candidate.fn_name is None and self.candidate.harness is None:
+            return self._printed(inputs)
+        return self._returned(inputs)
+
+    def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
+        answers: list[str | None] = []
+        num_bytes = 0
+        for start in range(0, len(inputs), AT_ONCE):
+            piece = inputs[start : start + AT_ONCE]
+            for run in [self.judge.submit_run(self._invocation(one)) for one in piece]:
+                answer = self._read_printed(run.result())
+                num_bytes += len(answer or "")
+                answers.append(answer if num_bytes <= MOST_BYTES else self._drop("too much together"))
+        return answers
+
+    def _invocation(self, one: MadeInput) -> Invocation:
+        return Invocation(
+            program=self.references[0],
+            stdin=one.text.encode("utf-8", "surrogatepass"),
+            cpu_seconds=self.settings.answer_seconds,
+            memory_limit_mib=_MEMORY_MIB,
+        )
+
+    def _read_printed(self, done: Execution) -> str | None:
+        if done.failure is not None:
+            return self._drop(f"reference: {done.failure.value}")
+        try:
+            text = done.stdout.decode("utf-8")
+        except UnicodeDecodeError:
+            return self._drop("answer is no text")
+        if len(text) > self.settings.max_package_bytes:
+            return self._drop("answer too long")
+        return f"{text.rstrip()}\n" if text.strip() else self._drop("empty answer")
+
+    def _returned(self, inputs: Sequence[MadeInput]) -> list[str | None]:
+        """Ask a function by a test that it cannot pass: what it returned stands in the result."""
+        call = find_call(self.problem([TestCase(input=inputs[0].text, output="0")], seconds=1.0))
+        sentinel = _SENTINELS.get(_kind_of_result(call))
+        if sentinel is None:
+            self.dropped["kind of result"] += len(inputs)
+            return [None] * len(inputs)
+        tests = [TestCase(input=one.text, output=sentinel) for one in inputs]
+        try:
+            problem = self.problem(tests, seconds=self.settings.answer_seconds)
+            verdict = self.judge.judge([self.references[0]], [problem])[0]
+        except DataError:
+            self.dropped["input cannot be called with"] += len(inputs)
+            return [None] * len(inputs)
+        results = [*verdict.tests, *[None] * (len(inputs) - len(verdict.tests))]
+        answers = []
+        for result in results[: len(inputs)]:
+            if result is None:
+                answers.append(self._drop("reference: stopped before"))
+            elif result.verdict is not Outcome.WRONG_ANSWER or result.output is None:
+                answers.append(self._drop(f"reference: {result.verdict.value}"))
+            else:
+                answers.append(self._read_value(result.output))
+        return answers
+
+    def _read_value(self, text: str) -> str | None:
+        if _CUT.search(text) or _NO_VALUE.search(text):
+            return self._drop("answer too long" if _CUT.search(text) else "answer is no number")
+        if self.candidate.harness is not None:
+            return text
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return self._drop("answer is no JSON")
+        # A set travels as an object, a dict as pairs: neither is what was returned.
+        return self._drop("answer is a set") if _has_object(value) else text
+
+    def _agreed(self, tests: Sequence[TestCase]) -> list[float | None]:
+        """Return what each test costs; None where a reference does not pass it every time."""
+        problems = [self._problem_of(tests, program) for program in self.references]
+        seconds: list[float | None] = [0.0] * len(tests)
+        for verdict in self.judge.judge(self.references, problems):
+            passed = {
+                number: result.cpu_seconds / self.judge.time_scale
+                for number, result in enumerate(verdict.tests)
+                if result.verdict is Outcome.ACCEPTED
+            }
+            for number, known in enumerate(seconds):
+                if known is not None:
+                    seconds[number] = max(known, passed[number]) if number in passed else None
+        self.dropped["references disagree"] += sum(one is None for one in seconds)
+        self._repeat(tests, seconds)
+        return seconds
+
+    def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
+        """Leave out what a reference does not pass again, in another order and with other random numbers."""
+        for program in self.references:
+            for is_last in (False, False, True):
+                left = [number for number, one in enumerate(seconds) if one is not None]
+                if not left:
+                    return
+                order = [left[number] for number in turned_numbers(len(left), 1)] if len(left) > 1 else left
+                problem = self._problem_of([tests[number] for number in order], program)
+                verdict = self.again.judge([_stirred(program)], [problem])[0]
+                if verdict.is_accepted:
+                    break
+                failed = order[len(verdict.tests) - 1 :][:1] if not is_last else left
+                self.dropped["not answered alike again"] += len(failed)
+                for number in failed:
+                    seconds[number] = None
+
+    def _problem_of(self, tests: Sequence[TestCase], program: Program) -> Problem:
+        return self.problem(tests, seconds=self.settings.answer_seconds, language=program.language)
+
+    def _drop(self, why: str) -> None:
+        self.dropped[why] += 1
+
+
+def _stirred(program: Program) -> Program:
+    """Return a program that draws other random numbers; in the sandbox all runs of one draw the same."""
+    code = program.code or ""
+    if program.language != "python" or "random" not in code or "__future__" in code:
+        return program
+    return Program(f"import random as _random; _random.seed(20260521)\n{code}", program.language)
+
+
+def _kind_of_result(call: Call | None) -> str:
+    """Return the kind of what is judged: what is returned, or an argument after the call; empty for a class."""
+    if call is None:
+        return "json"
+    if call.style == "design":
+        return ""
+    if call.result is not None and call.returns == "json" and call.result < len(call.parameters):
+        return call.parameters[call.result]
+    return call.returns
+
+
+def _has_object(value: object) -> bool:
+    if isinstance(value, dict):
+        return True
+    return isinstance(value, list) and any(map(_has_object, value))

@@ -1,0 +1,317 @@
+"""Inputs drawn from a model: tiny ones, many ties, full ranges, extremes, and large ones."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from microcoder.dataset.generation.inputs import InputModel, Range, Values
+from microcoder.dataset.generation.shapes import NUMBER_FACTS, Shape
+
+_TRIES = 8
+_MOST_STEPS = 300
+_MOST_ITEMS = 20_000
+"""Of one drawn input, whatever the statement allows: an input is text that is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How lengths and values are drawn."""
+
+    most_length: int
+    """Beyond the least length."""
+    most_spread: int | None
+    """Values lie within so many of each other; None: the whole range."""
+    at_edges: bool = False
+    """Values are the least or the greatest."""
+    is_full: bool = False
+    """Lengths are the greatest possible."""
+
+
+PROFILES: MappingProxyType[str, Profile] = MappingProxyType(
+    {
+        "tiny": Profile(2, 3),
+        "ties": Profile(10, 2),
+        "small": Profile(7, 10),
+        "wide": Profile(20, None),
+        "edges": Profile(6, None, at_edges=True),
+        "medium": Profile(100, 100),
+        "large": Profile(_MOST_ITEMS, None, is_full=True),
+        "large_ties": Profile(_MOST_ITEMS, 4, is_full=True),
+    }
+)
+"""By name; the lineage of a test names the profile that it was drawn by."""
+
+
+@dataclass(slots=True)
+class _Draw:
+    model: InputModel
+    profile: Profile
+    random: random.Random
+    most_items: int
+    known: dict[str, int] = field(default_factory=dict)
+    """Numbers drawn so far, by place: what is drawn later is bounded by them."""
+    spans: dict[str, Range] = field(default_factory=dict)
+    """By place: the part of its range that this input's values are drawn from."""
+    _open: set[str] = field(default_factory=set)
+    """Places whose range is being found."""
+
+    def number(self, place: str, shape: Shape | None, *, is_length: bool = False) -> int:
+        """Draw the number of a place that has one, bounded by those that it depends on."""
+        if place in self.known:
+            return self.known[place]
+        limits = self._range(place, shape, is_length=is_length)
+        if is_length:
+            width = len(shape.item.columns) if shape and shape.item and shape.item.columns else 1
+            high = min(limits.high, max(limits.low, self.most_items // width))
+            room = min(high, limits.low + self.profile.most_length)
+            drawn = high if self.profile.is_full else self.random.randint(limits.low, room)
+            drawn = self._with_facts(place, drawn, limits)
+        else:
+            drawn = self._with_facts(place, self._within(self._narrow(limits)), limits)
+        self.known[place] = drawn
+        return drawn
+
+    def span(self, place: str, shape: Shape) -> Range:
+        """Return what the values of a place are drawn from in this input."""
+        if place not in self.spans:
+            self.spans[place] = self._narrow(self._range(place, shape))
+        return self.spans[place]
+
+    def _range(self, place: str, shape: Shape | None, *, is_length: bool = False) -> Range:
+        """Return the range of a place, once the numbers that bound it from above are drawn."""
+        self._open.add(place)
+        for one in self.model.relations:
+            if one.left.place == place and one.operator != "==":
+                self._settle(one.right.place)
+        self._open.discard(place)
+        return self.model.range_of(place, self.known, shape, is_length=is_length)
+
+    def _settle(self, place: str) -> None:
+        """Draw the number of a place, if it has one and nothing waits for it."""
+        shape = _shape_at(self.model, place)
+        if shape is None or place in self.known or place in self._open or "[" in place:
+            return
+        if place.endswith("#"):
+            self.number(place, shape, is_length=True)
+        elif shape.kind == "int":
+            self.number(place, shape)
+
+    def _narrow(self, limits: Range) -> Range:
+        spread = self.profile.most_spread
+        if spread is None or limits.high - limits.low <= spread:
+            return limits
+        starts = [limits.low, max(limits.low, min(0, limits.high - spread)), limits.high - spread]
+        low = self.random.choice([*starts[:2], *starts[:2], starts[2]])
+        return Range(low, low + spread)
+
+    def _in_span(self, place: str, shape: Shape) -> int:
+        limits = self.span(place, shape)
+        return self._with_facts(place, self._within(limits), limits)
+
+    def _with_facts(self, place: str, drawn: int, limits: Range) -> int:
+        """Return the number next to a drawn one, within its range, that has the facts of its place."""
+        facts = [NUMBER_FACTS[fact][0] for where, fact in self.model.number_facts if where == place]
+        if not facts:
+            return drawn
+        near = (drawn + step for distance in range(_MOST_STEPS) for step in (distance, -distance))
+        fitting = (one for one in near if limits.low <= one <= limits.high and all(fact(one) for fact in facts))
+        return next(fitting, drawn)
+
+    def _within(self, limits: Range) -> int:
+        if self.profile.at_edges and self.random.random() < 0.8:
+            return self.random.choice(limits)
+        if limits.high - limits.low > 1000 and self.random.random() < 0.2:
+            # Small numbers beside large ones.
+            near = min(max(0, limits.low), limits.high)
+            return self.random.randint(near, min(limits.high, near + 10))
+        if limits.high > 100 and limits.low >= 0 and self.random.random() < 0.15:
+            return self._round_number(limits)
+        return self.random.randint(*limits)
+
+    def _round_number(self, limits: Range) -> int:
+        """Draw a number of small factors: what divides, or has few bits, is met seldom by chance."""
+        number = 1
+        for factor in self.random.choices((2, 2, 3, 5, 7, 10), k=self.random.randint(1, 40)):
+            if number * factor > limits.high:
+                break
+            number *= factor
+        return max(limits.low, number + self.random.choice((0, 0, 0, -1, 1))) if number < limits.high else number
+
+    def value(self, place: str, shape: Shape) -> Any:
+        """Draw one value."""
+        if shape.kind == "bool":
+            return self.random.random() < 0.5
+        if shape.kind == "float":
+            limits = self._range(place, shape)
+            return round(self.random.uniform(*limits), 3)
+        if shape.kind == "int":
+            return self.number(place, shape) if place.isidentifier() else self._in_span(place, shape)
+        if shape.kind == "text":
+            return self._text(place, shape)
+        if shape.columns:
+            return self._row(place, shape)
+        return self._list(place, shape)
+
+    def _text(self, place: str, shape: Shape) -> str:
+        if shape.words:
+            return self.random.choice(shape.words)
+        length = self._length(place, shape)
+        few = self.profile.most_spread
+        letters = shape.alphabet or " "
+        if few is not None and len(letters) > few:
+            letters = "".join(random.Random(self.span_seed(place)).sample(letters, min(few, len(letters))))
+        return "".join(self.random.choices(letters, k=length))
+
+    def span_seed(self, place: str) -> int:
+        """Return a number for the choice of letters, the same for all texts of one place."""
+        if place not in self.spans:
+            self.spans[place] = Range(self.random.getrandbits(30), 0)
+        return self.spans[place].low
+
+    def _length(self, place: str, shape: Shape) -> int:
+        """Draw a length; items of a list have one each."""
+        size = f"{place}#"
+        if "[]" not in place:
+            return self.number(size, shape, is_length=True)
+        known = size in self.known
+        drawn = self.number(size, shape, is_length=True)
+        if not known:
+            del self.known[size]
+        return drawn
+
+    def _row(self, place: str, shape: Shape) -> list[Any]:
+        return [self.value(f"{place}[{number}]", column) for number, column in enumerate(shape.columns)]
+
+    def _list(self, place: str, shape: Shape) -> list[Any]:
+        assert shape.item is not None
+        length = self._length(place, shape)
+        if "permutation" in shape.facts:
+            first = int(shape.item.low) if shape.item.low in (0, 1) else 0
+            return self.random.sample(range(first, first + length), length)
+        if "tree" in shape.facts and shape.item.columns:
+            return self._tree(place, shape.item, length)
+        same = shape.facts & {"rectangular", "square", "symmetric"}
+        if same and shape.item.kind in ("list", "text") and not shape.item.columns:
+            size = f"{place}[]#"
+            square = same & {"square", "symmetric"}
+            self.known[size] = length if square else self.number(size, shape.item, is_length=True)
+        saved, self.most_items = self.most_items, max(1, self.most_items // max(1, length))
+        items = [self.value(f"{place}[]", shape.item) for _ in range(length)]
+        self.most_items = saved
+        return _arrange(items, shape, self.random)
+
+    def _tree(self, place: str, row: Shape, length: int) -> list[Any]:
+        first = 0 if min(column.low for column in row.columns[:2]) == 0 else 1
+        order = self.random.sample(range(first, first + length + 1), length + 1)
+        rows = []
+        is_path = self.random.random() < 0.3
+        for number in range(1, len(order)):
+            parent = order[number - 1 if is_path else self.random.randrange(number)]
+            rest = [
+                self.value(f"{place}[][{column}]", shape) for column, shape in enumerate(row.columns) if column >= 2
+            ]
+            rows.append([parent, order[number], *rest])
+        return rows
+
+
+def _arrange(items: list[Any], shape: Shape, source: random.Random) -> list[Any]:
+    """Make a list have its facts, where order, or leaving items out, does it."""
+    if "no_loops" in shape.facts:
+        items = [item for item in items if item[0] != item[1]]
+    if "distinct" in shape.facts:
+        items = list({repr(item): item for item in items}.values())
+    if "no_double_edges" in shape.facts:
+        items = list({repr(sorted(item[:2])): item for item in items}.values())
+    if "sorted" in shape.facts:
+        return sorted(items)
+    if "decreasing" in shape.facts:
+        return sorted(items, reverse=True)
+    if "symmetric" in shape.facts:
+        return [[items[max(a, b)][min(a, b)] for b in range(len(items))] for a in range(len(items))]
+    if shape.item and shape.item.kind in ("int", "text") and source.random() < 0.15:
+        try:
+            return sorted(items, reverse=source.random() < 0.5)
+        except TypeError:
+            return items
+    return items
+
+
+def draw(model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_ITEMS) -> Values | None:
+    """Return an input that meets the model; None where several tries give none.
+
+    Args:
+        model: what inputs look like.
+        profile: a name of `PROFILES`.
+        seed: of all random choices.
+        most_items: numbers or characters in it, about.
+    """
+    source = random.Random(seed)
+    for _ in range(_TRIES):
+        drawing = _Draw(model, PROFILES[profile], source, most_items)
+        values = _draw_all(drawing)
+        if values is not None and not model.find_fault(values):
+            return values
+    return None
+
+
+def _draw_all(drawing: _Draw) -> Values | None:
+    """Draw lengths, then numbers, then what is inside: the later are bounded by the earlier."""
+    model = drawing.model
+    drawn: dict[str, Any] = {}
+    order = sorted(range(len(model.names)), key=lambda place: _is_number(model.shapes[place]))
+    _settle_sizes(drawing)
+    for place in order:
+        name, shape = model.names[place], model.shapes[place]
+        drawn[name] = drawing.value(name, shape)
+        if isinstance(drawn[name], list | str) and len(drawn[name]) != drawing.known.get(f"{name}#"):
+            # Equal items were left out, so lengths that depend on it do not fit any more.
+            return None if _others_depend(model, f"{name}#") else _with_length(drawing, drawn, name)
+    return tuple(_ordered(drawn, model))
+
+
+def _with_length(drawing: _Draw, drawn: dict[str, Any], name: str) -> Values | None:
+    """Go on with the length that a list came to."""
+    drawing.known[f"{name}#"] = len(drawn[name])
+    for other, shape in zip(drawing.model.names, drawing.model.shapes, strict=True):
+        if other not in drawn:
+            drawn[other] = drawing.value(other, shape)
+    return tuple(_ordered(drawn, drawing.model))
+
+
+def _ordered(drawn: dict[str, Any], model: InputModel) -> list[Any]:
+    return [drawn[name] for name in model.names]
+
+
+def _others_depend(model: InputModel, size: str) -> bool:
+    return any(one.operator == "==" and size in (one.left.place, one.right.place) for one in model.relations)
+
+
+def _settle_sizes(drawing: _Draw) -> None:
+    """Draw the numbers that sizes are equal to first, such as `n` of `n == grid.length`, and the sizes with them."""
+    model = drawing.model
+    equal = [one for one in model.relations if one.operator == "==" and one.left.place and one.right.place]
+    for one in equal:
+        places = [one.left, one.right]
+        known = next((term for term in places if term.place in drawing.known), places[0])
+        shape = _shape_at(model, known.place)
+        number = drawing.number(known.place, shape, is_length=True)
+        other = places[1] if known is places[0] else places[0]
+        drawing.known.setdefault(other.place, int(number + known.number - other.number))
+
+
+def _shape_at(model: InputModel, place: str) -> Shape | None:
+    """Return the shape of a place that has one number: a value, or whose length it is."""
+    name = place.rstrip("#")
+    inside = name.endswith("[]")
+    base = name.removesuffix("[]")
+    if base not in model.names:
+        return None
+    shape = model.shapes[model.names.index(base)]
+    return shape.item if inside else shape
+
+
+def _is_number(shape: Shape) -> bool:
+    return shape.kind not in ("list", "text")

@@ -1,0 +1,282 @@
+"""What an input may be: named values, their shapes, and relations between them that hold for all known inputs.
+
+Learnt from examples and from what the statement says; an inference, so it is used strictly: what a known input
+contradicts is dropped, what is drawn or mutated must meet everything that is left.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from microcoder.dataset.generation.constraints import Relation, Term, read_relations
+from microcoder.dataset.generation.shapes import NUMBER_FACTS, Shape, holds, infer_shape
+from microcoder.dataset.process.sections import split
+
+Values = tuple[Any, ...]
+"""One input: a value per parameter."""
+
+
+class Range(NamedTuple):
+    """Whole numbers from `low` to `high`."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputModel:
+    """What inputs of a problem look like."""
+
+    names: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    relations: tuple[Relation, ...]
+    number_facts: tuple[tuple[str, str], ...] = ()
+    """Places, and the facts of `NUMBER_FACTS` that hold for the numbers there."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether every value has a shape that can be drawn."""
+        return bool(self.names) and all(map(_is_drawable, self.shapes))
+
+    def find_fault(self, values: Values) -> str:
+        """Return what of the model an input does not meet; empty where it meets all."""
+        if len(values) != len(self.names):
+            return "another number of values"
+        for name, shape, value in zip(self.names, self.shapes, values, strict=True):
+            if fault := _misfit(shape, value):
+                return f"{name}: {fault}"
+        numbers = collect_numbers(self.names, values)
+        for place, fact in self.number_facts:
+            if not all(map(NUMBER_FACTS[fact][0], numbers.get(place, ()))):
+                return f"{place}: not {fact}"
+        failing = next((one for one in self.relations if not _meets(one, numbers)), None)
+        return f"not {failing.left} {failing.operator} {failing.right}" if failing else ""
+
+    def range_of(self, place: str, known: Mapping[str, int], shape: Shape | None, *, is_length: bool = False) -> Range:
+        """Return the range of a place, by what is stated and, where nothing is, by what was seen.
+
+        Args:
+            place: the place.
+            known: numbers drawn so far, by place.
+            shape: of the values seen there.
+            is_length: of a list or text.
+        """
+        lows, highs = [], []
+        for one in self.relations:
+            if one.operator == "==":
+                for this, that in ((one.left, one.right), (one.right, one.left)):
+                    if this.place == place and (value := _value(that, known)) is not None:
+                        lows.append(value - this.number)
+                        highs.append(value - this.number)
+                continue
+            strict = one.operator == "<"
+            if one.left.place == place and (value := _value(one.right, known)) is not None:
+                highs.append(value - strict - one.left.number)
+            if one.right.place == place and (value := _value(one.left, known)) is not None:
+                lows.append(value + strict - one.right.number)
+        seen_low, seen_high = (shape.low, shape.high) if shape else (0, 10)
+        low = max(lows) if lows else (seen_low if is_length or seen_low < 1 else 1)
+        high = min(highs) if highs else max(2 * abs(seen_high), 10)
+        return Range(math.ceil(low), max(math.ceil(low), math.floor(high)))
+
+
+def learn(
+    names: Sequence[str],
+    known: Sequence[Values],
+    statement: str,
+    *,
+    places: Mapping[str, str] = MappingProxyType({}),
+    counts: Sequence[Relation] = (),
+) -> InputModel:
+    """Return what known inputs have in common, and what of the statement they do not contradict.
+
+    Args:
+        names: of the values, in order.
+        known: at least one input, a value per name.
+        statement: as it is asked.
+        places: names of the statement and the places that they stand for, where those are not the names given.
+        counts: what is known to be equal.
+    """
+    told = _without_examples(statement)
+    shapes = tuple(
+        infer_shape([values[place] for values in known], statement=_around(told, name))
+        for place, name in enumerate(names)
+    )
+    numbers = [collect_numbers(names, values) for values in known]
+    said = _without_aliases(read_relations(told, names, places), names)
+    stated = [one for one in said if all(_meets(one, seen) for seen in numbers)]
+    relations = dict.fromkeys([*counts, *stated])
+    lows = {one.right.place for one in relations if one.operator != "=="}
+    bounded = lows & {one.left.place for one in relations if one.operator != "=="}
+    relations |= dict.fromkeys(_seen_relations(numbers, bounded))
+    return InputModel(tuple(names), shapes, tuple(relations), tuple(_number_facts(names, numbers, told)))
+
+
+def _number_facts(
+    names: Sequence[str], numbers: Sequence[Mapping[str, Sequence[float]]], told: str
+) -> Iterator[tuple[str, str]]:
+    for place in numbers[0]:
+        name = re.split(r"[#\[]", place)[0]
+        seen = [number for one in numbers for number in one.get(place, ())]
+        for fact, (test, words) in NUMBER_FACTS.items():
+            if len(seen) > 1 and re.search(words, _around(told, name), re.IGNORECASE) and all(map(test, seen)):
+                yield place, fact
+
+
+def _without_aliases(relations: Sequence[Relation], names: Sequence[str]) -> list[Relation]:
+    """Write what a name such as `n` of `n == nums.length` stands for in its place, where no value has that name."""
+    alias: dict[str, Term] = {}
+    for one in relations:
+        for name, other in ((one.left, one.right), (one.right, one.left)):
+            is_free = bool(name.place) and re.split(r"[#\[]", name.place)[0] not in names
+            if one.operator == "==" and is_free and re.split(r"[#\[]", other.place)[0] in names:
+                alias.setdefault(name.place, Term(other.place, other.number - name.number))
+
+    def write(term: Term) -> Term:
+        known = alias.get(term.place)
+        return Term(known.place, known.number + term.number) if known else term
+
+    written = [Relation(write(one.left), one.operator, write(one.right)) for one in relations]
+    return [one for one in dict.fromkeys(written) if one.left != one.right]
+
+
+def collect_numbers(names: Sequence[str], values: Values) -> dict[str, list[float]]:
+    """Return the numbers at every place of an input."""
+    numbers: dict[str, list[float]] = {}
+    for name, value in zip(names, values, strict=True):
+        for place, number in _numbers(name, value, depth=0):
+            numbers.setdefault(place, []).append(number)
+    return numbers
+
+
+def _numbers(place: str, value: Any, *, depth: int) -> Iterator[tuple[str, float]]:
+    if isinstance(value, bool) or depth > 3:
+        return
+    if isinstance(value, int | float):
+        yield place, value
+    elif isinstance(value, str):
+        yield f"{place}#", len(value)
+    elif isinstance(value, list):
+        yield f"{place}#", len(value)
+        for number, item in enumerate(value):
+            yield from _numbers(f"{place}[]", item, depth=depth + 1)
+            if depth == 1 and number < 6 and isinstance(item, int | float):
+                yield f"{place}[{number}]", item
+
+
+def _value(term: Term, known: Mapping[str, int]) -> float | None:
+    if not term.place:
+        return term.number
+    return known[term.place] + term.number if term.place in known else None
+
+
+def _meets(relation: Relation, numbers: Mapping[str, Sequence[float]]) -> bool:
+    """Whether a relation holds; one whose places are not there says nothing."""
+    left, right = _side(relation.left, numbers), _side(relation.right, numbers)
+    if not left or not right:
+        return True
+    pairs = zip(left, right, strict=True) if len(left) == len(right) > 1 else ((a, b) for a in left for b in right)
+    if relation.operator == "==":
+        return all(a == b for a, b in pairs)
+    if len(left) != len(right) or len(left) == 1:
+        worst = max(left), min(right)
+        return worst[0] < worst[1] if relation.operator == "<" else worst[0] <= worst[1]
+    return all(a < b if relation.operator == "<" else a <= b for a, b in pairs)
+
+
+def _side(term: Term, numbers: Mapping[str, Sequence[float]]) -> list[float]:
+    if not term.place:
+        return [term.number]
+    return [number + term.number for number in numbers.get(term.place, ())]
+
+
+def _seen_relations(numbers: Sequence[Mapping[str, Sequence[float]]], bounded: set[str]) -> Iterator[Relation]:
+    """Yield what nobody says and every known input shows: equal lengths, numbers that are indices.
+
+    With one input, or with the same numbers in all, nothing is shown.
+    """
+    if len(numbers) < 2:
+        yield from _counts(numbers)
+        return
+    single = [place for place in numbers[0] if all(len(seen.get(place, ())) == 1 for seen in numbers)]
+    sizes = [place for place in single if place.endswith("#") or place.isidentifier()]
+    for position, one in enumerate(sizes):
+        for other in sizes[position + 1 :]:
+            gaps = {seen[one][0] - seen[other][0] for seen in numbers}
+            varies = len({seen[one][0] for seen in numbers}) > 1
+            if not varies or len(gaps) > 1 or {one, other} <= bounded:
+                continue
+            gap = gaps.pop()
+            # As many edges as a tree has is no chance; two lists that differ by one are.
+            is_tree = abs(gap) == 1 and one.endswith("#") != other.endswith("#")
+            if gap == 0 or is_tree:
+                yield Relation(Term(one, 0.0), "==", Term(other, gap))
+    for place in numbers[0]:
+        if place.endswith("#") or place in bounded or (place in single and place not in sizes):
+            continue
+        for size in sizes:
+            if size == place or (size in bounded and not size.endswith("#")):
+                continue
+            if all(place in seen and min(seen[place]) >= 0 and max(seen[place]) < seen[size][0] for seen in numbers):
+                yield Relation(Term("", 0.0), "<=", Term(place, 0.0))
+                yield Relation(Term(place, 0.0), "<", Term(size, 0.0))
+            elif all(place in seen and min(seen[place]) >= 1 and max(seen[place]) <= seen[size][0] for seen in numbers):
+                yield Relation(Term("", 1.0), "<=", Term(place, 0.0))
+                yield Relation(Term(place, 0.0), "<=", Term(size, 0.0))
+
+
+def _counts(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:
+    """Yield equal lengths of one known input: two lists of the same length are taken to belong together."""
+    for seen in numbers:
+        sizes = [place for place in seen if place.endswith("#") and len(seen[place]) == 1 and seen[place][0] > 1]
+        for position, one in enumerate(sizes):
+            for other in sizes[position + 1 :]:
+                if seen[one] == seen[other]:
+                    yield Relation(Term(one, 0.0), "==", Term(other, 0.0))
+
+
+def _without_examples(statement: str) -> str:
+    parts = split(statement)
+    other = (f"{title}\n{text}" for title, text in parts.other)
+    return "\n".join([parts.statement, parts.input, parts.constraints, parts.note, *other])
+
+
+def _around(statement: str, name: str) -> str:
+    """Return the lines of a statement that speak of a value; all of it where none does."""
+    lines = [line for line in statement.splitlines() if name in line]
+    return "\n".join(lines) if lines else statement
+
+
+def _is_drawable(shape: Shape) -> bool:
+    inside = [*shape.columns, *([shape.item] if shape.item else [])]
+    if shape.kind == "list" and not inside:
+        return False
+    return shape.kind != "other" and all(map(_is_drawable, inside))
+
+
+def _misfit(shape: Shape, value: Any) -> str:
+    if shape.kind == "int":
+        return "" if isinstance(value, int) and not isinstance(value, bool) else "no integer"
+    if shape.kind == "text":
+        if not isinstance(value, str):
+            return "no text"
+        if shape.words:
+            return "" if value in shape.words else "another word"
+        return "" if set(value) <= set(shape.alphabet) else "another letter"
+    if shape.kind != "list":
+        return ""
+    if not isinstance(value, list):
+        return "no list"
+    if shape.columns:
+        if len(value) != len(shape.columns):
+            return "a row of another length"
+        return next((f for one, item in zip(shape.columns, value, strict=True) if (f := _misfit(one, item))), "")
+    missing = next((fact for fact in sorted(shape.facts) if not holds(fact, value)), "")
+    if missing or shape.item is None:
+        return f"not {missing}" if missing else ""
+    return next((fault for item in value if (fault := _misfit(shape.item, item))), "")

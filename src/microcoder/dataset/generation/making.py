@@ -1,0 +1,170 @@
+"""Inputs made from what is known of a problem: drawn from the model of its inputs, and mutated from known ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from microcoder.dataset.generation.answers import MadeInput
+from microcoder.dataset.generation.drawing import PROFILES, draw
+from microcoder.dataset.generation.inputs import InputModel, Values, learn
+from microcoder.dataset.generation.layouts import Layout, find_layout
+from microcoder.dataset.generation.mutating import MUTATIONS, mutate
+from microcoder.dataset.generation.settings import GenerateSettings
+from microcoder.dataset.process.sections import split
+from microcoder.formats.candidates import Candidate, Origin
+from microcoder.signatures import find_head
+
+_MOST_KNOWN = 30
+"""Known inputs that are learnt from."""
+_MOST_KNOWN_BYTES = 1 << 16
+_BYTES_PER_ITEM = 12
+_IDENTIFIER = re.compile(r"[$`*]\\?([A-Za-z])(?:_\{?\w{1,3}\}?)?[$`*]|\$([A-Za-z])_|\b([A-Za-z])(?=\s*(?:<=|≤|\\le))")
+
+
+def digest_input(text: str) -> str:
+    """Return what an input is named by in the lineage of those made from it."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def seed_of(*parts: object) -> int:
+    """Return a seed that hangs on these alone."""
+    return int(hashlib.sha256("/".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:12], 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Understanding:
+    """What was understood of a problem's inputs."""
+
+    model: InputModel
+    known: tuple[tuple[str, Values], ...]
+    """Known inputs: text and values."""
+    write: Callable[[Values], str]
+
+
+def understand(candidate: Candidate) -> Understanding | str:
+    """Return what a problem's inputs look like, or why that is not known."""
+    texts = [test.input for test in candidate.tests if len(test.input) <= _MOST_KNOWN_BYTES][:_MOST_KNOWN]
+    if not texts:
+        return "no known input"
+    if candidate.call is not None and candidate.call.style == "design":
+        return "a design class"
+    if candidate.fn_name is not None and candidate.harness is None:
+        return _understand_function(candidate, texts)
+    return _understand_text(candidate, texts)
+
+
+def _understand_function(candidate: Candidate, texts: Sequence[str]) -> Understanding | str:
+    known = [(text, tuple(json.loads(line) for line in text.split("\n") if line.strip())) for text in texts]
+    num_values = len(known[0][1])
+    if any(len(values) != num_values for _, values in known):
+        return "another number of arguments in some inputs"
+    head = find_head(candidate.starter_code or "", candidate.fn_name or "")
+    names = [argument.arg for argument in head.args.args if argument.arg not in ("self", "cls")] if head else []
+    if len(names) != num_values:
+        names = [f"argument{number}" for number in range(num_values)]
+    model = learn(names, [values for _, values in known], candidate.statement)
+    if not model.is_usable:
+        return "a value of no known shape"
+    return Understanding(model, tuple(known), write_arguments)
+
+
+def write_arguments(values: Values) -> str:
+    """Return the arguments of a function as a test has them."""
+    return "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
+
+
+def _understand_text(candidate: Candidate, texts: Sequence[str]) -> Understanding | str:
+    layout = find_layout(texts)
+    if layout is None:
+        return "a layout of another kind"
+    known = [(text, values) for text in texts if (values := layout.read(text)) is not None]
+    if len(known) < len(texts):
+        return "a layout that some inputs do not have"
+    model = learn(
+        layout.names,
+        [values for _, values in known],
+        candidate.statement,
+        places=_name_slots(layout, candidate.statement),
+        counts=tuple(layout.counts()),
+    )
+    if not model.is_usable:
+        return "a value of no known shape"
+    return Understanding(model, tuple(known), layout.write)
+
+
+def _name_slots(layout: Layout, statement: str) -> dict[str, str]:
+    """Return the places of the names that the input section introduces, where it has one for each place."""
+    section = split(statement).input
+    found = [next(filter(None, match.groups())) for match in _IDENTIFIER.finditer(section)]
+    names = list(dict.fromkeys(found))
+    slots = layout.slots
+    if len(names) != len(slots):
+        return {}
+    # `a_i` is written for an item; the bare name would be a number of its own.
+    places: dict[str, str] = {}
+    for name, slot in zip(names, slots, strict=True):
+        places |= {name: slot} if "[" not in slot else {f"{name}_i": slot, f"{name}i": slot, name: slot}
+    return places
+
+
+def make_inputs(
+    candidate: Candidate, understanding: Understanding, settings: GenerateSettings, dropped: Counter[str]
+) -> list[MadeInput]:
+    """Return made inputs, each once: drawn by every profile and mutated from known ones, in turn, then large ones.
+
+    Args:
+        candidate: whose inputs they are.
+        understanding: what they look like.
+        settings: how many.
+        dropped: counts tries that gave none.
+    """
+    seen = {text.strip() for text, _ in understanding.known}
+    made: list[MadeInput] = []
+    large = [name for name, profile in PROFILES.items() if profile.is_full]
+    small = [name for name in PROFILES if name not in large]
+    kinds = [f"drawn/{name}" for name in small] + [f"mutated/{name}" for name in MUTATIONS]
+    num_large = min(settings.max_inputs, len(large) + 1)
+    for number in range(2 * settings.max_inputs):
+        if len(made) >= settings.max_inputs - num_large:
+            break
+        _add(kinds[number % len(kinds)], number, candidate, understanding, settings, seen, made, dropped)
+    for number in range(num_large):
+        _add(f"drawn/{large[number % len(large)]}", number, candidate, understanding, settings, seen, made, dropped)
+    return made
+
+
+def _add(
+    kind: str,
+    number: int,
+    candidate: Candidate,
+    understanding: Understanding,
+    settings: GenerateSettings,
+    seen: set[str],
+    made: list[MadeInput],
+    dropped: Counter[str],
+) -> None:
+    seed = seed_of(settings.seed, candidate.id, kind, number)
+    how, _, name = kind.partition("/")
+    parent = ""
+    if how == "drawn":
+        values = draw(understanding.model, name, seed=seed, most_items=settings.max_test_bytes // _BYTES_PER_ITEM)
+    else:
+        known, parent_values = understanding.known[seed % len(understanding.known)]
+        parent = digest_input(known)
+        values = mutate(understanding.model, parent_values, name, seed=seed)
+    if values is None:
+        dropped["not met the model of inputs"] += 1
+        return
+    text = understanding.write(values)
+    if text.strip() in seen:
+        dropped["made twice"] += 1
+    elif len(text) > settings.max_test_bytes:
+        dropped["too long"] += 1
+    else:
+        seen.add(text.strip())
+        made.append(MadeInput(text, Origin(kind=kind, seed=seed, parent=parent), "generated"))

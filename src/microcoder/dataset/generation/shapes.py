@@ -1,0 +1,212 @@
+"""What known values look like: types, lengths, alphabets, and facts that hold for all of them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+Kind = Literal["int", "float", "bool", "text", "list", "other"]
+_MOST_COLUMNS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the values at one place have in common."""
+
+    kind: Kind
+    low: float = 0.0
+    """Numbers: the least seen; lists and texts: the least length."""
+    high: float = 0.0
+    alphabet: str = ""
+    """Texts: the characters seen, sorted."""
+    words: tuple[str, ...] = ()
+    """Texts: the only ones there may be, where the statement lists them."""
+    item: Shape | None = None
+    """Lists: of their items; None where all were empty."""
+    columns: tuple[Shape, ...] = ()
+    """Lists of a fixed, small length: one shape an item, as in `[from, to, weight]`."""
+    facts: frozenset[str] = field(default_factory=frozenset)
+    """Names of `FACTS` that hold for every value seen."""
+
+
+def infer_shape(values: Sequence[Any], *, statement: str = "", is_row: bool = False) -> Shape:
+    """Return the shape of values seen at one place.
+
+    Args:
+        values: at least one.
+        statement: whose words decide which facts are believed.
+        is_row: the values are items of a list, so that a small fixed length makes columns of them.
+    """
+    kinds: set[Kind] = {_kind_of(value) for value in values}
+    if kinds == {"int", "float"}:
+        kinds = {"float"}
+    if len(kinds) != 1:
+        return Shape("other")
+    kind: Kind = kinds.pop()
+    if kind in ("int", "float"):
+        return Shape(kind, low=min(values), high=max(values))
+    if kind == "text":
+        return _infer_text(values, statement)
+    if kind != "list":
+        return Shape(kind)
+    lengths = {len(value) for value in values}
+    bounds = {"low": float(min(lengths)), "high": float(max(lengths))}
+    items = [item for value in values for item in value]
+    if not items:
+        return Shape("list", **bounds)
+    is_fixed = len(lengths) == 1 and 2 <= len(values[0]) <= _MOST_COLUMNS and len(values) > 1
+    if is_row and is_fixed and _names_columns(statement, len(values[0])):
+        columns = tuple(infer_shape(list(column), statement=statement) for column in zip(*values, strict=True))
+        return Shape("list", columns=columns, **bounds)
+    item = infer_shape(items, statement=statement, is_row=True)
+    facts = frozenset(name for name, (holds, words) in FACTS.items() if _believed(values, holds, words, statement))
+    return Shape("list", item=item, facts=facts, **bounds)
+
+
+def _kind_of(value: Any) -> Kind:
+    if isinstance(value, bool):
+        return "bool"
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), "other")
+
+
+_KINDS: tuple[tuple[type, Kind], ...] = ((int, "int"), (float, "float"), (str, "text"), (list, "list"))
+
+
+def _names_columns(statement: str, width: int) -> bool:
+    """Whether a statement speaks of rows of so many values: `edges[i] = [a, b]`, `edges[i].length == 2`."""
+    if re.search(rf"\[\w\]\.length\s*==\s*{width}\b", statement):
+        return True
+    return any(found[1].count(",") == width - 1 for found in re.finditer(r"\]\s*=\s*[\[(]([^\])\n]+)[\])]", statement))
+
+
+_CLASSES = (
+    (r"lower-?\s?case (?:English |Latin )?letter|letters? a-z|小写", "abcdefghijklmnopqrstuvwxyz"),
+    (r"upper-?\s?case (?:English |Latin )?letter|letters? A-Z|大写", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    (r"\bdigits?\b|数字", "0123456789"),
+)
+
+
+def _infer_text(values: Sequence[str], statement: str) -> Shape:
+    alphabet = {letter for value in values for letter in value}
+    quoted = set(re.findall(r"[\"'`]([^\"'`\n]{1,20})[\"'`]", statement))
+    bounds = {"low": float(min(map(len, values))), "high": float(max(map(len, values)))}
+    if len(values) >= 3 and bounds["high"] > 1 and set(values) <= quoted:
+        return Shape("text", words=tuple(sorted(quoted)), **bounds)
+    if all(letter in quoted or letter in "01" for letter in alphabet):
+        return Shape("text", alphabet="".join(sorted(alphabet)), **bounds)
+    for pattern, letters in _CLASSES:
+        if alphabet <= set(letters) and re.search(pattern, statement, re.IGNORECASE):
+            alphabet |= set(letters)
+    return Shape("text", alphabet="".join(sorted(alphabet)), **bounds)
+
+
+def _is_sorted(value: list[Any]) -> bool:
+    return all(one <= other for one, other in itertools.pairwise(value))
+
+
+def _is_distinct(value: list[Any]) -> bool:
+    return len({repr(item) for item in value}) == len(value)
+
+
+def _is_permutation(value: list[Any]) -> bool:
+    return sorted(value) in (list(range(len(value))), list(range(1, len(value) + 1)))
+
+
+def _is_rectangular(value: list[Any]) -> bool:
+    return len({len(item) for item in value}) <= 1
+
+
+def _is_square(value: list[Any]) -> bool:
+    return all(len(item) == len(value) for item in value)
+
+
+def _is_symmetric(value: list[Any]) -> bool:
+    return _is_square(value) and [list(column) for column in zip(*value, strict=True)] == value
+
+
+def _is_tree(value: list[Any]) -> bool:
+    """Whether rows are the edges of a tree, from 0 or from 1."""
+    parent = {node: node for row in value for node in row[:2]}
+
+    def find(node: Any) -> Any:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for row in value:
+        one, other = find(row[0]), find(row[1])
+        if one == other:
+            return False
+        parent[one] = other
+    nodes = set(parent)
+    return len(nodes) == len(value) + 1 and nodes in (set(range(len(nodes))), set(range(1, len(nodes) + 1)))
+
+
+def _has_no_loops(value: list[Any]) -> bool:
+    return all(row[0] != row[1] for row in value)
+
+
+def _has_no_double_edges(value: list[Any]) -> bool:
+    return len({frozenset(map(repr, row[:2])) for row in value}) == len(value)
+
+
+FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingProxyType(
+    {
+        "rectangular": (_is_rectangular, ""),
+        "square": (_is_square, r"n\s*[x*]\s*n\b|\bsquare\b|grid\[i\]\.length == grid\.length|n == \w+\[i\]\.length"),
+        "symmetric": (_is_symmetric, ""),
+        "permutation": (_is_permutation, r"permutation"),
+        "distinct": (_is_distinct, r"\bdistinct\b|\bunique\b|\bdifferent\b|no two|no duplicate|permutation|repeated"),
+        "sorted": (_is_sorted, r"\bsorted\b|increasing|ascending|non-?decreasing"),
+        "decreasing": (lambda value: _is_sorted(value[::-1]), r"decreasing|descending|non-?increasing"),
+        "tree": (_is_tree, r"\btrees?\b"),
+        "no_loops": (_has_no_loops, r"graph|edges?\b|road|self-?loop|connect|!="),
+        "no_double_edges": (_has_no_double_edges, r"graph|edges?\b|road|connect|distinct|unique"),
+    }
+)
+"""Facts of a list, and the words of a statement without which one is taken for chance."""
+
+
+def _is_prime(number: float) -> bool:
+    if number < 2 or number != int(number):
+        return False
+    return all(number % divisor for divisor in range(2, min(int(number**0.5), 100_000) + 1))
+
+
+NUMBER_FACTS: MappingProxyType[str, tuple[Callable[[float], bool], str]] = MappingProxyType(
+    {
+        "prime": (_is_prime, r"\bprimes?\b"),
+        "even": (lambda number: number % 2 == 0, r"\beven\b"),
+        "odd": (lambda number: number % 2 == 1, r"\bodd\b"),
+        "power_of_two": (
+            lambda number: number > 0 and int(number) & (int(number) - 1) == 0,
+            r"\bpowers? of (?:two|2)\b",
+        ),
+    }
+)
+"""Facts of a number, and the words of a statement without which one is taken for chance."""
+
+
+def holds(fact: str, value: list[Any]) -> bool:
+    """Whether a fact of `FACTS` holds for a list."""
+    try:
+        return FACTS[fact][0](value)
+    except (TypeError, IndexError, ValueError):
+        return False
+
+
+def _believed(values: Sequence[list[Any]], test: Callable[[list[Any]], bool], words: str, statement: str) -> bool:
+    if words and not re.search(words, statement, re.IGNORECASE):
+        return False
+    # Of short lists much is true by chance, and shapes of matrices are not: those are lists of lists.
+    if max(map(len, values)) < 2:
+        return False
+    try:
+        return all(test(value) for value in values)
+    except (TypeError, IndexError, ValueError):
+        return False
