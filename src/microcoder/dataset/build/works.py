@@ -106,7 +106,12 @@ def open_predict(settings: PredictStep) -> Iterator[Work]:
 
 
 def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings) -> ContaminationIndex:
-    """Index the problems of benchmarks, those that could not be judged too.
+    """Index the problems of benchmarks; raises like `read_benchmark_problems`."""
+    return build_index(read_benchmark_problems(sources), settings.contamination)
+
+
+def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate]:
+    """Return the problems of benchmarks, those that could not be judged too.
 
     Raises:
         DataError: no row of a benchmark could be read, so nothing would be kept out.
@@ -122,7 +127,7 @@ def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings)
                 f"benchmark {benchmark.prefix!r} ({benchmark.path}): none of {len(rows)} rows is of the format "
                 f"{benchmark.format!r}{first}; check its path, inside and format (microcoder data formats)"
             )
-    return build_index(problems, settings.contamination)
+    return problems
 
 
 def _map(
