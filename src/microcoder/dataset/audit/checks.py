@@ -14,7 +14,7 @@ FEW_TESTS = 5
 CHECKED = ("no_tests", "only_shown_tests", "few_tests", "needs_checker", "wrong_bounds", "no_licence")
 _LESS = r"(?:<=?|≤|⩽|&lt;=?|\\leq?(?:slant)?)"
 _LOST_POWER = re.compile(
-    rf"{_LESS}\s*\$?`?\s*(?:\d+\s*(?:[*x×]|\\cdot|\\times)\s*)?(10(?:[4-9]|1[0-8]))(?![\d.,^]|\s*\^)"
+    rf"{_LESS}\s*\$?`?\s*(?:\d+\s*(?:[*x\u00d7]|\\cdot|\\times)\s*)?(10(?:[4-9]|1[0-8]))(?![\d.,^]|\s*\^)"
     rf"|(-10(?:[4-9]|1[0-8]))(?![\d.,^])\s*`?\$?\s*{_LESS}"
 )
 """LeetCode texts that lost their superscripts say 105 for ten to the fifth; a true bound of 104 to 109 is rare."""

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from microcoder.dataset.audit.report import write_report
 from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.audit.checks import CHECKED, check
+from microcoder.dataset.audit.duplicates import mark_duplicates, write_fingerprint
 from microcoder.dataset.audit.execution import Ran, run_programs
 from microcoder.dataset.audit.findings import AuditedRow, Finding
+from microcoder.dataset.audit.report import write_report
 from microcoder.dataset.behaviour import BehaviourIndex, Runner, find_behaviour, index_behaviour
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.inputs import FileDigests, digest_sources, unpack_sources
@@ -113,7 +114,7 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
                 for row in examiner.examine(batch):
                     rows[row.number] = row
                 on_progress(len(rows), len(wanted))
-        found = _with_duplicates([rows[number] for number in sorted(rows)], settings.output)
+        found = mark_duplicates([rows[number] for number in sorted(rows)], _read_lines(settings.output / _FINGERPRINTS))
         report = settings.output / REPORT_FILE
         write_report(report, found, num_rows=total, settings=settings.model_dump(mode="json"))
     return Audited(total, tuple(found), report)
@@ -202,11 +203,7 @@ class _Examiner:
                 if (copy := self._find_copy(candidate)) is not None:
                     row = row.model_copy(update={"findings": (*row.findings, copy)})
             rows.append(row)
-        looks = describe(candidates)
-        lines = [json.dumps([look.id, list(look.rank), sorted(look.sources), look.text, look.signature.hex(),
-                             [list(bound) for bound in look.bounds], sorted(look.answers.items())])
-                 for look in looks]  # fmt: skip
-        _append(self._output / _FINGERPRINTS, lines)
+        _append(self._output / _FINGERPRINTS, list(map(write_fingerprint, describe(candidates))))
         _append(self._output / ROWS_FILE, [row.model_dump_json(exclude_defaults=True) for row in rows])
         return rows
 

@@ -107,11 +107,37 @@ def find_behaviour(
     if not pairs:
         return []
     best: dict[str, Hit] = {}
-    for pair, chances in _close(pairs, runner):
-        hit = _confirm(pair, chances, runner, settings)
-        if hit is not None and (hit.problem_id not in best or hit.score > best[hit.problem_id].score):
+    trials = [_Trial(pair, chance) for pair, chance in _close(pairs, runner)]
+    for phase in (_try_there, _try_here, _try_varied):
+        trials = phase(trials, runner, settings)
+    for hit in filter(None, (trial.hit(settings) for trial in trials)):
+        if hit.problem_id not in best or hit.score > best[hit.problem_id].score:
             best[hit.problem_id] = hit
     return sorted(best.values(), key=lambda hit: (-hit.score, hit.problem_id))
+
+
+@dataclass
+class _Trial:
+    """A pair that is close, and what speaks for it so far."""
+
+    pair: _Pair
+    chance: float
+    bits: float = 0.0
+    num: int = 0
+    said: tuple[str, ...] = ()
+
+    def add(self, agreement: Agreement, said: str) -> None:
+        """Take what a phase showed into account."""
+        self.bits += agreement.bits
+        self.num += sum(agreement.agreed)
+        self.said += (said,)
+
+    def hit(self, settings: BehaviourSettings) -> Hit | None:
+        """Return the evidence, where there is enough."""
+        if self.bits < settings.min_bits or self.num < settings.min_inputs:
+            return None
+        said = "; ".join((*self.said, f"inputs: {describe_kinds(self.pair.own.kinds)}"))
+        return Hit(self.pair.other.id, "behaviour", round(self.bits, 1), said)
 
 
 def _pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
@@ -172,50 +198,62 @@ def _agree(cases: Sequence[Case], outputs: Sequence[Tokens | None], chance: floa
     return compare(expected, given, [chance] * len(cases))
 
 
-def _confirm(pair: _Pair, chance: float, runner: Runner, settings: BehaviourSettings) -> Hit | None:
-    """Try a pair on all inputs, both ways where there are both programs; None where they part."""
-    own, other = pair.own, pair.other
-    bits, num = 0.0, 0
-    said = []
-    if other.program:
-        inputs = tuple(pair.there(case.values) for case in own.cases)
-        (outputs,) = runner.run([Run(other.program, other.entry, inputs)])
-        agreement = _agree(own.cases, outputs, chance)
-        if agreement.share < settings.min_own_share:
-            return None
-        bits, num = bits + agreement.bits, num + sum(agreement.agreed)
-        said.append(f"its program gives {sum(agreement.agreed)} of {len(own.cases)} answers here ({agreement.how})")
-    if own.program and other.cases:
-        (outputs,) = runner.run([_ask_own(pair, [case.values for case in other.cases])])
-        agreement = _agree(other.cases, outputs)
-        if agreement.share < settings.min_other_share:
-            return None
-        bits, num = bits + agreement.bits, num + sum(agreement.agreed)
-        said.append(f"the program here gives {sum(agreement.agreed)} of {len(other.cases)} answers there")
-    if own.program and other.program and settings.num_varied:
-        share, more, of = _vary(pair, runner, settings)
-        if of and share < settings.min_varied_share:
-            return None
-        bits, num = bits + more, num + round(share * of)
-        said.append(f"both give the same on {round(share * of)} of {of} varied inputs")
-    if bits < settings.min_bits or num < settings.min_inputs:
-        return None
-    said.append(f"inputs: {describe_kinds(own.kinds)}")
-    return Hit(other.id, "behaviour", round(bits, 1), "; ".join(said))
-
-
-def _vary(pair: _Pair, runner: Runner, settings: BehaviourSettings) -> tuple[float, float, int]:
-    """Return on what share of varied inputs both programs give the same, the evidence in bits, and of how many."""
-    known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
-    inputs = vary(known, num=settings.num_varied, seed=f"{pair.own.id} {pair.other.id}")
-    ours, theirs = runner.run(
+def _try_there(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSettings) -> list[_Trial]:
+    """Run the benchmark's programs on all of the problem's inputs; return the trials that go on."""
+    pairs = [trial.pair for trial in trials]
+    given = runner.run(
         [
-            _ask_own(pair, [tuple(values[place] for place in pair.order) for values in inputs]),
-            Run(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs))),
+            Run(pair.other.program, pair.other.entry, tuple(pair.there(case.values) for case in pair.own.cases))
+            if pair.other.program
+            else Run("", "", ())
+            for pair in pairs
         ]
     )
-    both = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
-    if not both:
-        return 0.0, 0.0, 0
-    agreement = compare([a for a, _ in both], [b for _, b in both])
-    return agreement.share, agreement.bits, len(both)
+    left = []
+    for trial, outputs in zip(trials, given, strict=True):
+        cases = trial.pair.own.cases
+        if trial.pair.other.program:
+            found = _agree(cases, outputs, trial.chance)
+            if found.share < settings.min_own_share:
+                continue
+            trial.add(found, f"its program gives {sum(found.agreed)} of {len(cases)} answers here ({found.how})")
+        left.append(trial)
+    return left
+
+
+def _try_here(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSettings) -> list[_Trial]:
+    """Run the problem's program on all of the benchmark's inputs; return the trials that go on."""
+    given = runner.run([_ask_own(trial.pair, [case.values for case in trial.pair.other.cases]) for trial in trials])
+    left = []
+    for trial, outputs in zip(trials, given, strict=True):
+        cases = trial.pair.other.cases
+        if trial.pair.own.program and cases:
+            found = _agree(cases, outputs)
+            if found.share < settings.min_other_share:
+                continue
+            trial.add(found, f"the program here gives {sum(found.agreed)} of {len(cases)} answers there ({found.how})")
+        left.append(trial)
+    return left
+
+
+def _try_varied(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSettings) -> list[_Trial]:
+    """Run both programs on varied inputs; where one gives nothing, the input says nothing."""
+    asked: list[Run] = []
+    for trial in trials:
+        pair = trial.pair
+        known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
+        has_both = bool(pair.own.program and pair.other.program)
+        inputs = vary(known, num=settings.num_varied if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
+        asked.append(_ask_own(pair, [tuple(values[place] for place in pair.order) for values in inputs]))
+        asked.append(Run(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs))))
+    given = runner.run(asked)
+    left = []
+    for trial, ours, theirs in zip(trials, given[::2], given[1::2], strict=True):
+        both = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
+        if both:
+            found = compare([a for a, _ in both], [b for _, b in both])
+            if found.share < settings.min_varied_share:
+                continue
+            trial.add(found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs")
+        left.append(trial)
+    return left

@@ -18,6 +18,7 @@ _MOST_CASES = 24
 _MOST_CHARACTERS = 2000
 """Of an input or output: a larger one takes time and tells no more."""
 _NAMED = re.compile(r"(?:^|[,;\s])\s*[A-Za-z_]\w*\s*=(?!=)\s*")
+_DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.MULTILINE)
 _METHOD = re.compile(r"def\s+(\w+)\s*\(")
 
 
@@ -120,9 +121,25 @@ def _pairs(candidate: Candidate, *, is_call: bool) -> list[tuple[Any, str]]:
             pairs.append((given, output))
         elif (arguments := _read_arguments(given)) is not None:
             pairs.append((arguments, output))
+    if is_call:
+        pairs += _doctests(candidate)
     widths = [len(arguments) for arguments, _ in pairs] if is_call else []
     usual = max(set(widths), key=widths.count) if widths else 0
     return [pair for pair in pairs if not is_call or len(pair[0]) == usual]
+
+
+def _doctests(candidate: Candidate) -> list[tuple[list[Any], str]]:
+    """Return the examples that a docstring shows: `>>> f(1, 2)` and, below it, the value."""
+    found = []
+    for call, shown in _DOCTEST.findall(candidate.statement or candidate.statement_found):
+        try:
+            node = ast.parse(call.strip(), mode="eval").body
+            if isinstance(node, ast.Call) and not node.keywords:
+                arguments = json.loads(json.dumps([ast.literal_eval(argument) for argument in node.args]))
+                found.append((arguments, json.dumps(ast.literal_eval(shown.strip()))))
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            continue
+    return found
 
 
 def _read_arguments(text: str) -> list[Any] | None:

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 from typing import Any
 
 MOST_CHARACTERS = 4000
@@ -25,6 +26,10 @@ from bisect import *
 from math import *
 import collections, itertools, functools, heapq, bisect, math, string, re, random, sys, operator
 """
+
+
+KNOWN: dict[str, Any] = {}
+"""What the prelude defines."""
 
 
 class Late(BaseException):
@@ -42,11 +47,16 @@ def main() -> None:
     out = os.dup(1)
     sys.setrecursionlimit(20_000)
     signal.signal(signal.SIGVTALRM, raise_late)
+    # Some wait before they answer; that is not what they compute.
+    time.sleep = lambda seconds: None
     for number, (program, inputs) in enumerate(asked["runs"]):
         source = asked["programs"][program]
         functions: list[Any] = []
+        said: list[Any] = []
         for place, given in enumerate(inputs):
-            said = run(source, given, functions, asked["seconds"])
+            # What was too slow once is not waited for again.
+            if said != ["none", Late.__name__]:
+                said = run(source, given, functions, asked["seconds"])
             line = json.dumps([number, place, *said]).encode() + b"\n"
             while line:
                 line = line[os.write(out, line) :]
@@ -85,8 +95,9 @@ def run(source: dict[str, Any], given: Any, functions: list[Any], seconds: float
 
 def find(source: dict[str, Any]) -> Any:
     """Return the function that a program defines, or the method of its `Solution`."""
-    names: dict[str, Any] = {"__name__": "solution"}
-    exec(PRELUDE, names)
+    if not KNOWN:
+        exec(PRELUDE, KNOWN)
+    names = {**KNOWN, "__name__": "solution"}
     exec(compile(source["code"], "solution.py", "exec"), names)
     entry = source["entry"]
     if "Solution" in names and hasattr(names["Solution"], entry):

@@ -121,13 +121,26 @@ def read_texts(inputs: Sequence[str]) -> list[Read]:
         items = _find_items(lines, merges=merges)
         if items is None:
             continue
-        values = tuple(_read(items, rows) for rows in lines)
-        read = Read(Layout(tuple(items)), values)
+        read = Read(Layout(tuple(items)), _of_one_kind([_read(items, rows) for rows in lines]))
         if all(other.layout != read.layout for other in found):
             found.append(read)
-    # A sentence is one text as well as words.
-    return found + [_as_line(read) for read in found if any(item.form == "list" for item in read.layout.items)
-                    and _has_words(read)]  # fmt: skip
+    # A sentence is one text as well as words, and a number may be meant by its digits.
+    lined = [_as_line(read) for read in found if any(item.form == "list" for item in read.layout.items)
+             and _has_words(read)]  # fmt: skip
+    return found + lined + [_as_digits(read) for read in found if any(type(v) is int for v in read.values[0])]
+
+
+def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
+    """Return the values with a column as texts where one of its values is no number, such as 0110."""
+    columns = []
+    for column in zip(*rows, strict=True):
+        is_mixed = any(isinstance(value, str) for value in column) and not all(isinstance(v, str) for v in column)
+        columns.append([str(value) if isinstance(value, int) else value for value in column] if is_mixed else column)
+    return tuple(zip(*columns, strict=True)) if columns else tuple(rows)
+
+
+def _as_digits(read: Read) -> Read:
+    return replace(read, values=tuple(tuple(str(v) if type(v) is int else v for v in row) for row in read.values))
 
 
 def split_repeated(inputs: Sequence[str], outputs: Sequence[str]) -> tuple[list[str], list[str]] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,18 +13,23 @@ from typing import Any
 
 from microcoder.dataset.behaviour.values import Tokens, tokens_of_text, tokens_of_value
 from microcoder.dataset.verify.store import evaluator_version
-from microcoder.errors import DataError
+from microcoder.errors import DataError, EvaluatorFault
 from microcoder.evaluator import Judge
 from microcoder.evaluator.executions import Invocation
 from microcoder.types import Program
 
 _INSIDE = (Path(__file__).parent / "inside.py").read_text(encoding="utf-8")
-_SECONDS_AN_INPUT = 0.5
+_SECONDS_AN_INPUT = 0.25
 _SECONDS_A_PROCESS = 30.0
 _MEMORY_MIB = 1024
 _MOST_RUNS = 4000
+_MOST_FAULTS = 3
 _MOST_DEATHS = 8
 """Processes of one question that programs may end before the rest is given up."""
+
+
+_FIND = "SELECT said FROM outputs WHERE key = ?"
+_KEEP = "INSERT OR REPLACE INTO outputs VALUES (?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ class Run:
 
 
 class Runner:
-    """Runs programs by a judge's sandboxes; what they gave is kept by content."""
+    """Runs programs by a judge's sandboxes, for several threads at a time; what they gave is kept by content."""
 
     def __init__(self, judge: Judge, store: Path | None = None) -> None:
         """Start with what was run before.
@@ -55,6 +61,7 @@ class Runner:
         except sqlite3.Error as error:
             raise DataError(f"store of outputs {store} cannot be used ({error}); remove it to start anew") from None
         self._salt = json.dumps([evaluator_version(), judge.environment.identity, _INSIDE])
+        self._lock = threading.Lock()
         self.num_processes = 0
         """Sandboxed processes that were started."""
 
@@ -65,15 +72,16 @@ class Runner:
     def run(self, runs: Sequence[Run]) -> list[list[Tokens | None]]:
         """Return what each program gave for each of its inputs; None where it gave nothing."""
         keys = [self._key(one) for one in runs]
-        found: dict[bytes, list[Any]] = {}
-        for key in dict.fromkeys(keys):
-            row = self._known.execute("SELECT said FROM outputs WHERE key = ?", (key,)).fetchone()
-            if row is not None:
-                found[key] = json.loads(row[0])
+        with self._lock:
+            rows = {key: self._known.execute(_FIND, (key,)).fetchone() for key in dict.fromkeys(keys)}
+        found: dict[bytes, list[Any]] = {key: json.loads(row[0]) for key, row in rows.items() if row is not None}
         left = {key: one for key, one in zip(keys, runs, strict=True) if key not in found}
-        for key, said in self._ask(left):
-            found[key] = said
-            self._known.execute("INSERT OR REPLACE INTO outputs VALUES (?, ?)", (key, json.dumps(said)))
+        new = dict(self._ask(left))
+        with self._lock:
+            self._known.execute("BEGIN")
+            self._known.executemany(_KEEP, [(key, json.dumps(said)) for key, said in new.items()])
+            self._known.execute("COMMIT")
+        found |= new
         return [[_tokens(said) for said in found[key]] for key in keys]
 
     def _key(self, run: Run) -> bytes:
@@ -112,14 +120,23 @@ class Runner:
             "seconds": _SECONDS_AN_INPUT,
         }
         self.num_processes += 1
-        execution = self._judge.run(
-            Invocation(
-                Program(_INSIDE),
-                stdin=json.dumps(asked).encode(),
-                cpu_seconds=_SECONDS_A_PROCESS,
-                memory_limit_mib=_MEMORY_MIB,
-            )
+        invocation = Invocation(
+            Program(_INSIDE),
+            stdin=json.dumps(asked).encode(),
+            cpu_seconds=_SECONDS_A_PROCESS,
+            memory_limit_mib=_MEMORY_MIB,
         )
+        execution = self._judge.run(invocation)
+        for _ in range(_MOST_FAULTS):
+            if execution.is_conclusive:
+                break
+            execution = self._judge.run(invocation)
+        else:
+            # Nothing is known of the programs then, and what is not known must not be kept.
+            raise EvaluatorFault(
+                f"the sandbox failed {_MOST_FAULTS + 1} times ({execution.detail}); type the same command again, "
+                "or microcoder doctor"
+            )
         said: list[list[Any]] = [[] for _ in runs]
         for line in execution.stdout.split(b"\n"):
             try:

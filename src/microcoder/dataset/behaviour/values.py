@@ -18,7 +18,7 @@ _NOTHING: frozenset[Tokens] = frozenset({(), ("-1",), ("none",), ("0",), ("1",)}
 _SMALL = 10
 _FLAG_CHANCE, _SMALL_CHANCE, _OTHER_CHANCE = 0.5, 0.25, 0.06
 """How often an unrelated program gives the same: one of two labels, a number of one digit, anything else."""
-_COST = {"same": 0.0, "joined": 1.0, "shifted": 2.0, "in another order": 3.0, "with other words": 3.0}
+_COST = {"same": 0.0, "joined": 1.0, "shifted": 2.0, "with other words": 3.0}
 """Bits that each freedom in the comparison takes away from the evidence."""
 
 
@@ -108,7 +108,7 @@ class Agreement(NamedTuple):
     bits: float
     """Evidence: how unlikely it is that an unrelated program agrees as far."""
     how: str
-    """`same`, or the freedom that was taken: `shifted`, `joined`, `in another order`, `with other words`."""
+    """`same`, or the freedom that was taken: `shifted`, `joined`, `with other words`."""
 
     @property
     def share(self) -> float:
@@ -158,9 +158,8 @@ def _ways(one: Sequence[Tokens], other: Sequence[Tokens]) -> list[tuple[str, lis
     ways = [("same", same, everywhere)]
     if all(same):
         return ways
-    ways.append(("joined", [a == b or (_joins(a) == _joins(b) != "") for a, b in zip(one, other, strict=True)], same))
-    ways[-1] = (ways[-1][0], ways[-1][1], everywhere)
-    ways.append(("in another order", [sorted(a) == sorted(b) for a, b in zip(one, other, strict=True)], everywhere))
+    joined = [a == b or (_joins(a) == _joins(b) != "") for a, b in zip(one, other, strict=True)]
+    ways.append(("joined", joined, everywhere))
     for step in (1, -1):
         shifted = [_shift(a, step) == b for a, b in zip(one, other, strict=True)]
         ways.append(("shifted", shifted, everywhere))

@@ -88,7 +88,13 @@ def unpack_sources(
     return tuple(found)
 
 
-def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, digests: FileDigests) -> list[InputShard]:
+def list_inputs(
+    sources: Sequence[SourceSettings],
+    *,
+    rows_per_shard: int,
+    bytes_per_shard: int | None = None,
+    digests: FileDigests,
+) -> list[InputShard]:
     """Return the shards of all sources, in their order.
 
     Raises:
@@ -97,7 +103,7 @@ def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, diges
     shards: list[InputShard] = []
     for number, settings in enumerate(sources):
         source = open_source(settings.path, settings.format, name=settings.prefix)
-        for shard in list_shards(source, rows_per_shard):
+        for shard in list_shards(source, rows_per_shard, bytes_per_shard):
             parts = _dump(shard.parts)
             place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": parts})
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
@@ -105,7 +111,7 @@ def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, diges
             own = [reader.digest] if reader else []
             named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
             content = digest(named, *(digests.find(path) for path in list_files(source, shard)))
-            shards.append(InputShard(len(shards), number, place, content, shard.num_rows))
+            shards.append(InputShard(len(shards), number, place, content, shard.num_rows, shard.num_bytes))
     return shards
 
 

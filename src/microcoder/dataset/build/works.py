@@ -132,12 +132,12 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
 
 def _map(
     stage: Stage, work: Callable[[Candidate], Row], candidates: Sequence[Candidate], endpoint: Endpoint | None
-) -> list[Row]:
+) -> Iterator[Row]:
     """Take candidates one after the other; many at the same time where a model is waited for."""
 
     # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
     with ThreadPoolExecutor(endpoint.settings.concurrency if endpoint else 1) as threads:
-        return list(threads.map(lambda one: take_row(one, stage, work), candidates))
+        yield from threads.map(lambda one: take_row(one, stage, work), candidates)
 
 
 def _open_endpoint(settings: EndpointSettings | None, answers: Path, opened: ExitStack) -> Endpoint | None:

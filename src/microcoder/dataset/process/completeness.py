@@ -123,10 +123,11 @@ def _number(text: str) -> float | None:
 
 def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
     """Return the statement's examples as pairs of input and output, values only."""
-    return tuple((_values(one.input), _values(one.output)) for one in sections.examples if one.input and one.output)
+    return tuple((values_of(one.input), values_of(one.output)) for one in sections.examples if one.input and one.output)
 
 
-def _values(text: str) -> str:
+def values_of(text: str) -> str:
+    """Return the values of an input or output in order, without names, brackets and quotes."""
     text = re.sub(r"\b[^\W\d]\w*\s*=(?!=)\s*", " ", text)
     return " ".join(re.findall(r"[^\s,\[\]{}()\"'`]+", text)).lower()
 
@@ -161,7 +162,7 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
 def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
     outputs: dict[str, set[str]] = {}
     for test in candidate.tests:
-        outputs.setdefault(_values(test.input), set()).add(_values(test.output))
+        outputs.setdefault(values_of(test.input), set()).add(values_of(test.output))
     flags = set()
     for given, printed in samples_of(sections):
         if given not in outputs:
