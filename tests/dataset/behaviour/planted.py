@@ -32,6 +32,11 @@ class Planted:
     """Whether the program comes with the problem, or only its tests."""
 
     @property
+    def titles(self) -> frozenset[str]:
+        """Return its titles there: MBPP has some problems twice."""
+        return frozenset(self.of.removeprefix("lcb:").split(" or "))
+
+    @property
     def is_held_out(self) -> bool:
         """Every other one."""
         return (DISGUISED if self.is_copy else NEAR_MISSES).index(self) % 2 == 1
@@ -242,7 +247,7 @@ DISGUISED: tuple[Planted, ...] = (
        "n, k = map(int, input().split())\nMOD = 10**9 + 7\nsame, diff = 0, k\nfor i in range(2, n + 1):\n"
        "    same, diff = diff, (same + diff) * (k - 1) % MOD\nprint((same + diff) % MOD)",
        "2 4\n", "3 2\n", "4 4\n", "5 3\n", "6 2\n", "7 5\n"),
-    _p("Mbpp/347", "translation, Spanish", "Un mosaico tiene m por n baldosas cuadradas. ¿Cuántos cuadrados, de cualquier "
+    _p("Mbpp/347 or Mbpp/76", "translation, Spanish", "Un mosaico tiene m por n baldosas cuadradas. ¿Cuántos cuadrados, de cualquier "
        "tamaño, se pueden ver en él?",
        "m, n = map(int, input().split())\nprint(sum((m - i) * (n - i) for i in range(min(m, n))))",
        "4 3\n", "2 2\n", "1 1\n", "5 4\n", "7 3\n", "6 6\n"),
@@ -317,7 +322,7 @@ DISGUISED: tuple[Planted, ...] = (
     _p("lcb:Attack", "story", "A wall of height A is worn down by B every storm. After how many storms is it gone?",
        "def solve(height, wear):\n    return -(-height // wear)",
        [7, 3], [123456789012345678, 987654321], [999999999999999998, 2], [10, 10], [55, 6], [1000, 7]),
-    _p("lcb:321-like Searcher", "story", "Numbers whose digits only fall from left to right are called stairs. Which is the "
+    _p("lcb:321", "story", "Numbers whose digits only fall from left to right are called stairs. Which is the "
        "k-th smallest of them?",
        "def solve(k):\n    from itertools import combinations\n"
        "    v = sorted(int(''.join(c)) for n in range(1, 11) for c in combinations('9876543210', n))\n"
@@ -325,7 +330,7 @@ DISGUISED: tuple[Planted, ...] = (
     _p("lcb:Divisible", "paraphrase", "From a list of bills keep those that k friends can share without a rest, and give "
        "each one's part.",
        "def solve(k, bills):\n    return [b // k for b in bills if b % k == 0]",
-       [2, [2, 5, 6, 7, 10]], [1, [3, 4, 7]], [10, [50, 51, 54, 60, 65]], [3, [9, 12, 14, 33]], [7, [7, 70, 15, 21]]),
+       [2, [2, 5, 6, 7, 10]], [1, [3, 4, 7]], [10, [50, 51, 54, 60, 65]], [3, [9, 12, 14, 33]], [7, [7, 15, 21, 70]]),
     _p("lcb:Subsegment Reverse", "translation, Spanish", "Los vagones de un tren van numerados de 1 a n. Se da la vuelta al "
        "tramo del vagón l al r. ¿En qué orden quedan?",
        "def solve(n, l, r):\n    v = list(range(1, n + 1))\n    v[l - 1:r] = v[l - 1:r][::-1]\n    return v",
@@ -360,14 +365,15 @@ NEAR_MISSES: tuple[Planted, ...] = (
     _n("HumanEval/9", "For each hour give the lowest altitude so far.",
        "def solve(v):\n    return [min(v[:i + 1]) for i in range(len(v))]",
        [[3, 1, 5, 2]], [[10, 20, 15, 30]], [[7, 7, 6]], [[9, 4, 11, 1]], [[100, 50]]),
-    _n("HumanEval/13", "How long is the shortest rope that can be cut both into pieces of a and of b feet?",
-       "from math import gcd\na, b = map(int, input().split())\nprint(a * b // gcd(a, b))",
+    _n("HumanEval/13", "Square tiles, as large as can be, cover a hall of a by b feet. How many does one more hall of a by "
+       "a feet need than this one?",
+       "from math import gcd\na, b = map(int, input().split())\ng = gcd(a, b)\nprint(a // g * (a // g) - a // g * (b // g))",
        "12 18\n", "49 14\n", "17 5\n", "144 60\n", "100 75\n", "81 27\n"),
     _n("HumanEval/18", "How often can a cry be cut out of the noise, no letter used twice?",
        "def solve(noise, cry):\n    return noise.count(cry)",
        ["aaaa", "aa"], ["houhouhou", "hou"], ["abababa", "aba"], ["xyzxyzxy", "zx"], ["mooooo", "ooo"], ["aaaaa", "aaa"]),
-    _n("HumanEval/24", "What is the smallest divisor above 1 of n?",
-       "n = int(input())\nd = 2\nwhile n % d:\n    d += 1\nprint(d)",
+    _n("HumanEval/24", "What is the second smallest divisor above 1 of n (n itself where there is none)?",
+       "n = int(input())\nprint(([d for d in range(2, n + 1) if n % d == 0] + [n])[1])",
        "15\n", "7\n", "100\n", "49\n", "24\n", "81\n", "64\n", "35\n", "1001\n"),
     _n("HumanEval/25", "Print the different primes that divide a number.",
        "n = int(input())\nprint(*[p for p in range(2, n + 1) if n % p == 0 and all(p % d for d in range(2, p))])",

@@ -23,7 +23,7 @@ from itertools import *
 from functools import *
 from heapq import *
 from bisect import *
-from math import *
+from math import ceil, comb, factorial, floor, gcd, inf, isqrt, lcm, log, log2, pi, prod, sqrt
 import collections, itertools, functools, heapq, bisect, math, string, re, random, sys, operator
 """
 

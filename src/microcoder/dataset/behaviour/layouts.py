@@ -97,18 +97,20 @@ def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
 def _without_counts(layout: Layout, values: Sequence[Values]) -> Read | None:
     """Leave out the numbers that are the length of another value in every input."""
     items = list(layout.items)
-    for place in range(len(items)):
-        if not all(type(row[place]) is int for row in values):
+    # Where each value stands among the items; counts have none.
+    places = [place for place, item in enumerate(items) if item.form != "count"]
+    for column, place in enumerate(places):
+        if not all(type(row[column]) is int for row in values):
             continue
-        for other in range(len(items)):
-            sized = other != place and all(isinstance(row[other], list | str) for row in values)
-            if sized and all(len(row[other]) == row[place] for row in values):
-                items[place] = Item("count", of=other)
+        for other, there in enumerate(places):
+            sized = other != column and all(isinstance(row[other], list | str) for row in values)
+            if sized and all(len(row[other]) == row[column] for row in values):
+                items[place] = replace(items[place], form="count", of=there)
                 break
     if items == list(layout.items):
         return None
-    kept = [place for place, item in enumerate(items) if item.form != "count"]
-    return Read(replace(layout, items=tuple(items)), tuple(tuple(row[place] for place in kept) for row in values))
+    kept = [column for column, place in enumerate(places) if items[place].form != "count"]
+    return Read(replace(layout, items=tuple(items)), tuple(tuple(row[column] for column in kept) for row in values))
 
 
 def read_texts(inputs: Sequence[str]) -> list[Read]:
@@ -123,7 +125,7 @@ def read_texts(inputs: Sequence[str]) -> list[Read]:
             continue
         read = Read(Layout(tuple(items)), _of_one_kind([_read(items, rows) for rows in lines]))
         if all(other.layout != read.layout for other in found):
-            found.append(read)
+            found.append(_without_counts(read.layout, read.values) or read)
     # A sentence is one text as well as words, and a number may be meant by its digits.
     lined = [_as_line(read) for read in found if any(item.form == "list" for item in read.layout.items)
              and _has_words(read)]  # fmt: skip

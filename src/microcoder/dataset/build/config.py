@@ -101,7 +101,7 @@ class BuildConfig(Config):
     rows_per_shard: int = Field(default=64, ge=1)
     """Rows that are worked on together; what a kill may cost."""
     bytes_per_shard: int = Field(default=16 << 20, ge=1)
-    """Bytes of rows, unpacked, from which fewer are worked on together: a process needs about eight times as much memory
+    """Bytes of rows, unpacked, from which fewer are worked on together: a process needs several times as much memory
     (our choice)."""
     runner: Literal["native", "ray"] = "native"
     ray_address: str | None = None

@@ -1,4 +1,4 @@
-"""How far a worker is inside a shard: a small file beside the part that it makes, the same on one machine and on many."""
+"""How far a worker is inside a shard: a small file beside the part that it makes, on one machine and on many."""
 
 from __future__ import annotations
 
