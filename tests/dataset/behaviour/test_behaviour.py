@@ -85,7 +85,8 @@ def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evi
 
 
 def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(runner: Runner) -> None:
-    bare = TOTALS.model_copy(update={"solutions": ()})
+    more = tuple(TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55))
+    bare = TOTALS.model_copy(update={"solutions": (), "tests": TOTALS.tests + more})
     (hit,) = find_behaviour(story(MILLER, *SACKS), index_behaviour([bare]), runner)
     assert "the program here gives" in hit.detail
 
@@ -113,6 +114,7 @@ def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(runn
     code = "def f(a, b):\n    return a % b == 0"
     divides = benchmark(code, ("6\n3", "true"), ("7\n2", "false"), ("9\n4", "false"), ("8\n4", "true"))
     pairs = [(12, 4), (13, 4), (20, 5), (21, 6), (9, 3), (35, 8), (44, 11), (50, 7), (64, 8), (71, 9), (5, 5), (8, 3)]
+    pairs += [(3 * a, b + 1) for a, b in pairs]
     tests = [(f"{b} {a}\n", "fits\n" if a % b == 0 else "gap\n") for a, b in pairs]
     index = index_behaviour([divides])
     (hit,) = find_behaviour(story("", *tests, solved=False), index, runner)

@@ -126,7 +126,7 @@ def compare(one: Sequence[Tokens], other: Sequence[Tokens], chances: Sequence[fl
     """
     counts = Counter(one)
     odds = [
-        max(_chance(output), counts[output] / (len(one) + 2), chances[place] if chances else 0.0)
+        max(_chance(output), (counts[output] - 1) / len(one), chances[place] if chances else 0.0)
         for place, output in enumerate(one)
     ]
     found = []
@@ -158,7 +158,7 @@ def _ways(one: Sequence[Tokens], other: Sequence[Tokens]) -> list[tuple[str, lis
     ways = [("same", same, everywhere)]
     if all(same):
         return ways
-    joined = [a == b or (_joins(a) == _joins(b) != "") for a, b in zip(one, other, strict=True)]
+    joined = [a == b or _are_joined(a, b) for a, b in zip(one, other, strict=True)]
     ways.append(("joined", joined, everywhere))
     for step in (1, -1):
         shifted = [_shift(a, step) == b for a, b in zip(one, other, strict=True)]
@@ -167,8 +167,9 @@ def _ways(one: Sequence[Tokens], other: Sequence[Tokens]) -> list[tuple[str, lis
     return ways
 
 
-def _joins(output: Tokens) -> str:
-    return "".join(output) if any(not token.lstrip("-").isdigit() for token in output) or len(output) > 1 else ""
+def _are_joined(one: Tokens, other: Tokens) -> bool:
+    """Whether two outputs are the same but for where their tokens end, such as `1 0 1` and `101`."""
+    return len(one) != len(other) and "".join(one) == "".join(other) != ""
 
 
 def _shift(output: Tokens, step: int) -> Tokens | None:
