@@ -170,9 +170,13 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     packages = sum(shard.num_rows for shard in plan.shards if config.sources[shard.source].format == "kattis")
     share = packages / plan.num_rows if plan.num_rows else 0.0
     seconds = estimate_seconds(plan.missing, workers=workers, package_share=share)
-    expected = {"rows": plan.num_rows, "shards": len(plan.shards), "seconds": round(seconds)}
-    expected["missing"] = {step: left.num_rows for step, left in plan.missing.items()}
-    expected["bytes"] = sum(shard.num_bytes for shard in plan.shards)
+    expected = {
+        "rows": plan.num_rows,
+        "bytes": sum(shard.num_bytes for shard in plan.shards),
+        "shards": len(plan.shards),
+        "missing": {step: left.num_rows for step, left in plan.missing.items()},
+        "seconds": round(seconds),
+    }
     if dry_run:
         record = config.model_dump(mode="json")
         if json:

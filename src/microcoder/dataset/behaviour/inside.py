@@ -97,7 +97,7 @@ def find(source: dict[str, Any]) -> Any:
     """Return the function that a program defines, or the method of its `Solution`."""
     if not KNOWN:
         exec(PRELUDE, KNOWN)
-    names = {**KNOWN, "__name__": "solution"}
+    names: dict[str, Any] = {**KNOWN, "__name__": "solution"}
     exec(compile(source["code"], "solution.py", "exec"), names)
     entry = source["entry"]
     if "Solution" in names and hasattr(names["Solution"], entry):

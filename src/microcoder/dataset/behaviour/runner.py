@@ -19,7 +19,7 @@ from microcoder.evaluator.executions import Invocation
 from microcoder.types import Program
 
 _INSIDE = (Path(__file__).parent / "inside.py").read_text(encoding="utf-8")
-_SECONDS_AN_INPUT = 0.25
+_SECONDS_AN_INPUT = 0.1
 _SECONDS_A_PROCESS = 30.0
 _MEMORY_MIB = 1024
 _MOST_RUNS = 4000
@@ -60,7 +60,7 @@ class Runner:
             self._known.execute("CREATE TABLE IF NOT EXISTS outputs (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID")
         except sqlite3.Error as error:
             raise DataError(f"store of outputs {store} cannot be used ({error}); remove it to start anew") from None
-        self._salt = json.dumps([evaluator_version(), judge.environment.identity, _INSIDE])
+        self._salt = json.dumps([evaluator_version(), judge.environment.identity, _INSIDE, _SECONDS_AN_INPUT])
         self._lock = threading.Lock()
         self.num_processes = 0
         """Sandboxed processes that were started."""
