@@ -33,7 +33,8 @@ def read_fingerprint(line: str) -> Fingerprint:
 
 def mark_duplicates(rows: Sequence[AuditedRow], lines: Iterable[str]) -> list[AuditedRow]:
     """Return the rows, each that is another's duplicate with a finding that names the other."""
-    looks = {look.id: look for look in map(read_fingerprint, lines)}
+    ids = {row.id for row in rows}
+    looks = {look.id: look for look in map(read_fingerprint, lines) if look.id in ids}
     named: dict[str, str] = {}
     for group in find_duplicates(list(looks.values())):
         named |= {name: f"{group.kept} by {why}" for name, why in group.why.items()}

@@ -105,7 +105,8 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         digests.save()
         total = sum(shard.num_rows for shard in list_shards(source, _ROWS_PER_SHARD))
         wanted = _draw(total, settings)
-        rows = {row.number: row for row in _read_rows(settings.output)}
+        known = {row.number: row for row in _read_rows(settings.output)}
+        rows = {number: known[number] for number in wanted if number in known}
         on_progress(len(rows), len(wanted))
         left = [number for number in wanted if number not in rows]
         if left:
@@ -126,7 +127,8 @@ def _claim(settings: AuditSettings, content: str) -> None:
     Raises:
         DataError: what to do.
     """
-    record = {"settings": settings.model_dump(mode="json"), "content": content,
+    # What a smaller limit found is part of what a larger one finds.
+    record = {"settings": settings.model_dump(mode="json", exclude={"limit"}), "content": content,
               "code": digest(*(source_digest(f"microcoder.dataset.{name}")
                                for name in ("audit", "behaviour", "filter", "process", "verify", "collect")),
                              source_digest("microcoder.formats"))}  # fmt: skip
