@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import Self
@@ -22,6 +23,10 @@ class Display:
         self._started: dict[str, tuple[float, int]] = {}
         self._told: dict[str, int] = {}
         self._last = time.monotonic()
+        self._current: tuple[str, int, int] | None = None
+        self._lock = threading.RLock()
+        self._is_over = threading.Event()
+        self._heart = threading.Thread(target=self._beat, daemon=True)
         self._tasks: dict[str, TaskID] = {}
         self._bars = (
             Progress(
@@ -35,16 +40,30 @@ class Display:
     def __enter__(self) -> Self:
         if self._bars:
             self._bars.start()
+        self._heart.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_over.set()
+        self._heart.join()
         if self._bars:
             self._bars.stop()
 
+    def _beat(self) -> None:
+        """Say it again while nobody tells anything, as when a step writes or looks at a batch for long."""
+        while not self._is_over.wait(1.0):
+            if self._current is not None:
+                self.tell(*self._current)
+
     def tell(self, step: str, done: int, total: int) -> None:
         """Show that a step has seen so many of its rows; called also where nothing changed."""
+        with self._lock:
+            self._current = (step, done, total)
+            self._tell(step, done, total)
+
+    def _tell(self, step: str, done: int, total: int) -> None:
         now = time.monotonic()
         started, first = self._started.setdefault(step, (now, done))
         left = tell_left(now - started, done - first, total - done)
