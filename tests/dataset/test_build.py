@@ -148,9 +148,13 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
         "deduplicate": (14, 13, 1),
         "predict": (13, 13, 0),
         "select": (13, 13, 0),
+        "compare": (13, 13, 0),
         "generate": (13, 13, 0),
         "verify": (13, 12, 1),
     }
+    assert {reason: num for step in said["steps"] for reason, num in step["reasons"].items()} == dict.fromkeys(
+        ("not_json", "not_english", "contaminated", "duplicate_of", "reference_fails"), 1
+    )
     rejected = [line for path in corpus.glob("rejected-*.parquet") for line in pq.read_table(path).to_pylist()]
     assert {line["reason"]: line["stage"] for line in rejected} == {
         "not_json": "collect",

@@ -17,6 +17,7 @@ import pytest
 
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.pipeline import Runner, Step, read_part, run_steps
+from microcoder.dataset.pipeline.ticks import Ticker, read_ticks
 from microcoder.errors import DataError
 from microcoder.serving.ray_start import allow_slow_start
 
@@ -48,6 +49,7 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
         (26, 7, 19),
         (7, 5, 2),
     ]
+    assert [dict(p.reasons) for p in passages] == [{}, {"divisible": 14}, {"duplicate_of": 19}, {"divisible": 2}]
     rows = [row for of_step in parts for part in of_step for row in read_part(part.path)]
     reasons = [row.reason for row in rows if isinstance(row, Rejection)]
     assert {reason: reasons.count(reason) for reason in reasons} == {"divisible": 16, "duplicate_of": 19}
@@ -56,6 +58,25 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
     merged = [row for part in parts[2] for row in read_part(part.path) if isinstance(row, Candidate)]
     assert all(len(row.merged) == len(row.tags) for row in merged)
     assert sum(len(row.merged) for row in merged) == 19
+
+
+def test_progress_is_told_in_rows_also_inside_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("microcoder.dataset.pipeline.ticks._SECONDS_BETWEEN", 0.0)
+    told: list[tuple[str, int, int]] = []
+
+    def tell(step: str, done: int, total: int) -> None:
+        told.append((step, done, total))
+
+    run_steps(steps.shards(8), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1), on_progress=tell)
+    assert {total for _, _, total in told} == {40}
+    assert {step: done for step, done, _ in told} == dict.fromkeys(("collect", "thin", "unique", "thin_again"), 40)
+    assert not list(tmp_path.rglob("*.rows"))
+
+    ticker = Ticker(tmp_path / "thin" / "part.parquet", 4)
+    ticker.tell(3)
+    assert read_ticks(tmp_path / "thin") == {"part.parquet": 0.75}
+    ticker.end()
+    assert read_ticks(tmp_path / "thin") == {}
 
 
 def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

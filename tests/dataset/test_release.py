@@ -122,7 +122,10 @@ def test_the_head_of_a_card_is_yaml_whatever_its_name(
 
 def test_the_card_adds_up(tmp_path: Path) -> None:
     tally = write_tables(tmp_path, KEPT, REJECTED)
-    passages = [Passage("collect", "collect", 4, 3, 1, 1), Passage("filter", "filter", 3, 2, 1, 1)]
+    passages = [
+        Passage("collect", "collect", 4, 3, 1, {"not_json": 1}, 1),
+        Passage("filter", "filter", 3, 2, 1, {"too_short": 1}, 1),
+    ]
     write_card(tmp_path, name="tiny", tally=tally, passages=passages, figures={"verify": {"rate": 1.0}}, config={})
     text = (tmp_path / "README.md").read_text()
     for expected in (

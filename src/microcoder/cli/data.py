@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-import time
 import webbrowser
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from microcoder.cli.data_audit import audit
+from microcoder.cli.data_progress import Display, tell_time
 from microcoder.cli.train import parse_overrides
 from microcoder.config import flatten, load_config
 from microcoder.errors import ConfigError, DataError
 from microcoder.machine import count_processors
 
 if TYPE_CHECKING:
+    from microcoder.dataset.pipeline import Missing
     from microcoder.formats.candidates import Stage
 
 app = App(name="data", help="Build a corpus from raw problem sets; export, publish and browse it.")
 
-_SECONDS_BETWEEN_LINES = 5.0
+app.command(audit)
+
+_REASONS_SHOWN = 8
+
 
 Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
 Recipes = Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")]
@@ -82,7 +84,7 @@ def verify(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, j
 @app.command
 def formats() -> None:
     """List the formats that sources can have."""
-    _require_data()
+    require_data()
     from microcoder.formats.catalogue import FORMATS
 
     for name, known in sorted(FORMATS.items()):
@@ -109,7 +111,7 @@ def export(
     output
         The file to write; for `harbor` the folder.
     """
-    _require_data()
+    require_data()
     from microcoder.dataset.release import export as write
     from microcoder.dataset.release import read_released
 
@@ -137,7 +139,7 @@ def push(corpus: Path, /, *, repo: str, private: Flag = False) -> None:
     private
         Make it private.
     """
-    _require_data()
+    require_data()
     from microcoder.dataset.release.publish import push as upload
 
     print(f"pushed to {upload(corpus, repo=repo, is_private=private)}")
@@ -160,7 +162,7 @@ def browse(corpus: Path, /) -> None:
 
 
 def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, dry_run: bool, json: bool) -> None:
-    _require_data()
+    require_data()
     if not recipes and not overrides:
         raise ConfigError("no config; type: microcoder data build -c recipes/data/NAME.toml")
     # Pulls in what reads and compares data, which `--help` does without.
@@ -174,7 +176,13 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     packages = sum(shard.num_rows for shard in plan.shards if config.sources[shard.source].format == "kattis")
     share = packages / plan.num_rows if plan.num_rows else 0.0
     seconds = estimate_seconds(plan.missing, workers=workers, package_share=share)
-    expected = {"rows": plan.num_rows, "shards": len(plan.shards), "missing": plan.missing, "seconds": round(seconds)}
+    expected = {
+        "rows": plan.num_rows,
+        "bytes": sum(shard.num_bytes for shard in plan.shards),
+        "shards": len(plan.shards),
+        "missing": {step: left.num_rows for step, left in plan.missing.items()},
+        "seconds": round(seconds),
+    }
     if dry_run:
         record = config.model_dump(mode="json")
         if json:
@@ -185,18 +193,19 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     if not json:
         print(f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {_tell_missing(plan.missing)}", file=sys.stderr)
         print(
-            f"about {_tell_time(seconds)} on {workers} processes, if it is like the sets that were measured",
+            f"about {tell_time(seconds)} on {workers} processes, if it is like the sets that were measured",
             file=sys.stderr,
         )
     if dry_run:
         return
-    with _Display() as display:
+    with Display() as display:
         built = run_build(config, plan, on_progress=display.tell)
     record = {
         "corpus": str(built.corpus) if built.corpus else None,
         "was_finished": built.was_finished,
         "steps": [
-            {"step": p.step, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected} for p in built.passages
+            {"step": p.step, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected, "reasons": dict(p.reasons)}
+            for p in built.passages
         ],
     }
     if json:
@@ -205,12 +214,21 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     print(f"{'step':14} {'in':>9} {'kept':>9} {'rejected':>9}")
     for passage in built.passages:
         print(f"{passage.step:14} {passage.num_in:9,} {passage.num_kept:9,} {passage.num_rejected:9,}")
+        shown = list(passage.reasons.items())[:_REASONS_SHOWN]
+        more = f", {len(passage.reasons) - len(shown)} other reasons" if len(passage.reasons) > len(shown) else ""
+        if shown:
+            print(f"    {', '.join(f'{reason} {num:,}' for reason, num in shown)}{more}")
     if built.corpus:
         state = "was there already" if built.was_finished else "written"
         print(f"corpus {state}: {built.corpus}; type `microcoder data browse {built.corpus}` to look into it")
 
 
-def _require_data() -> None:
+def require_data() -> None:
+    """Refuse to go on without the packages of the data extra.
+
+    Raises:
+        ConfigError: what is missing, and what to type.
+    """
     from importlib.util import find_spec
 
     missing = [name for name in ("pyarrow", "daft", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
@@ -218,63 +236,6 @@ def _require_data() -> None:
         raise ConfigError(f"data needs {', '.join(missing)}; type: pip install 'microcoder[data]'")
 
 
-def _tell_missing(missing: dict[str, int]) -> str:
-    left = [f"{step} {num_rows:,}" for step, num_rows in missing.items() if num_rows]
+def _tell_missing(missing: dict[str, Missing]) -> str:
+    left = [f"{step} {found.num_rows:,}" for step, found in missing.items() if found.num_rows]
     return f"left to do: {', '.join(left)}" if left else "nothing left to do"
-
-
-def _tell_time(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
-
-
-class _Display:
-    """A bar a step on a terminal, a line a step elsewhere."""
-
-    def __init__(self) -> None:
-        console = Console(stderr=True)
-        self._started: dict[str, float] = {}
-        self._told: dict[str, int] = {}
-        self._last = time.monotonic()
-        self._tasks: dict[str, TaskID] = {}
-        self._bars = (
-            Progress(
-                TextColumn("{task.description:12}"), BarColumn(), MofNCompleteColumn(), TextColumn("shards"),
-                TimeElapsedColumn(), console=console,
-            )
-            if console.is_terminal
-            else None
-        )  # fmt: skip
-
-    def __enter__(self) -> Self:
-        if self._bars:
-            self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bars:
-            self._bars.stop()
-
-    def tell(self, step: str, done: int, total: int) -> None:
-        """Show that a step has done so many of its shards."""
-        self._started.setdefault(step, time.monotonic())
-        if self._bars:
-            if step not in self._tasks:
-                self._tasks[step] = self._bars.add_task(step, total=total)
-            self._bars.update(self._tasks[step], completed=done)
-        elif done != self._told.get(step) and (done == total or self._is_due()):
-            self._told[step] = done
-            print(f"{step}: {done} of {total} shards, {time.monotonic() - self._started[step]:.1f} s", file=sys.stderr)
-
-    def _is_due(self) -> bool:
-        is_due = time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES
-        if is_due:
-            self._last = time.monotonic()
-        return is_due

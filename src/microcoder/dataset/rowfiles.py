@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -53,25 +53,39 @@ class Part:
     """Where the first row begins, in a file that is not packed."""
     line: int = 0
     """How many lines come before that."""
+    num_bytes: int = 0
+    """Of the rows as text, unpacked; in parquet, their share of the whole."""
 
 
-def list_parts(root: Path, file: str, max_rows: int) -> Iterator[Part]:
-    """Yield the parts of a file, each of at most so many rows; what cannot be read counts as one more row."""
+def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = None) -> Iterator[Part]:
+    """Yield the parts of a file, each of at most so many rows and, but for its last row, of fewer bytes than that.
+
+    What cannot be read counts as one more row.
+    """
     if file.endswith(".parquet"):
-        yield from _cut(file, _count_parquet(root / file), max_rows)
-    elif file.endswith(LISTS):
-        yield from _cut(file, sum(1 for _ in _read_list(root, Part(file, 0, 0))), max_rows)
+        num_rows, num_bytes = _size_of_parquet(root / file)
+        a_row = -(-num_bytes // max(1, num_rows))
+        most = max_rows if max_bytes is None else max(1, min(max_rows, max_bytes // max(1, a_row)))
+        for first in range(0, num_rows, most):
+            num = min(most, num_rows - first)
+            yield Part(file, first, num, num_bytes=a_row * num)
+        return
+    rows: Iterator[tuple[int, int, int]]
+    if file.endswith(LISTS):
+        rows = ((0, 0, len(row.raw)) for row in _read_list(root, Part(file, 0, 0)))
     else:
-        part: Part | None = None
-        for count, (number, offset, _, _) in enumerate(_scan(root / file, Part(file, 0, 0))):
-            if part is None:
-                part = Part(file, count, 0) if _is_packed(file) else Part(file, count, 0, offset, number - 1)
-            part = Part(part.file, part.first, part.num_rows + 1, part.offset, part.line)
-            if part.num_rows == max_rows:
-                yield part
-                part = None
-        if part is not None:
+        rows = ((number - 1, offset, len(line)) for number, offset, line, _ in _scan(root / file, Part(file, 0, 0)))
+    is_found_by_offset = not file.endswith(LISTS) and not _is_packed(file)
+    part: Part | None = None
+    for count, (lines, offset, size) in enumerate(rows):
+        if part is None:
+            part = Part(file, count, 0, offset, lines) if is_found_by_offset else Part(file, count, 0)
+        part = replace(part, num_rows=part.num_rows + 1, num_bytes=part.num_bytes + size)
+        if part.num_rows == max_rows or (max_bytes is not None and part.num_bytes >= max_bytes):
             yield part
+            part = None
+    if part is not None:
+        yield part
 
 
 def read_part(root: Path, part: Part) -> Iterator[RawRow]:
@@ -83,11 +97,6 @@ def read_part(root: Path, part: Part) -> Iterator[RawRow]:
     else:
         rows = _read_lines(root, part)
     yield from islice(rows, part.num_rows)
-
-
-def _cut(file: str, num_rows: int, max_rows: int) -> Iterator[Part]:
-    for first in range(0, num_rows, max_rows):
-        yield Part(file, first, min(max_rows, num_rows - first))
 
 
 def _is_packed(file: str) -> bool:
@@ -240,12 +249,14 @@ def _import_pyarrow(path: Path) -> Any:
     return pyarrow
 
 
-def _count_parquet(path: Path) -> int:
+def _size_of_parquet(path: Path) -> tuple[int, int]:
+    """Return a file's rows and their bytes, unpacked; one row where it cannot be read."""
     pyarrow = _import_pyarrow(path)
     try:
-        return pyarrow.parquet.read_metadata(path).num_rows
+        metadata = pyarrow.parquet.read_metadata(path)
     except (OSError, pyarrow.ArrowException):
-        return 1
+        return 1, 0
+    return metadata.num_rows, sum(metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups))
 
 
 def _read_parquet(root: Path, part: Part) -> Iterator[RawRow]:

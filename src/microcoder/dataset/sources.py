@@ -57,6 +57,11 @@ class Shard:
         """How many raw rows it has."""
         return sum(part.num_rows for part in self.parts)
 
+    @property
+    def num_bytes(self) -> int:
+        """How large they are, unpacked."""
+        return sum(part.num_bytes for part in self.parts)
+
 
 def open_source(
     path: str | Path,
@@ -97,10 +102,10 @@ def open_source(
     return source
 
 
-def list_shards(source: Source, rows_per_shard: int) -> list[Shard]:
+def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None = None) -> list[Shard]:
     """Return the shards of a source: every raw row is in exactly one, and the same one in every run.
 
-    A shard has at most that many rows; it has fewer where a file ends.
+    A shard has at most that many rows; it has fewer where a file ends, or where its rows have so many bytes.
 
     Raises:
         DataError: the number is not positive, or the source is gone or not to be read.
@@ -111,13 +116,14 @@ def list_shards(source: Source, rows_per_shard: int) -> list[Shard]:
         raise DataError(f"source {source.path} does not exist; check the path")
     shards: list[Shard] = []
     parts: list[Part] = []
-    num_rows = 0
-    for part in _list_parts(source, rows_per_shard):
-        if num_rows + part.num_rows > rows_per_shard:
+    num_rows = num_bytes = 0
+    most_bytes = float("inf") if bytes_per_shard is None else bytes_per_shard
+    for part in _list_parts(source, rows_per_shard, bytes_per_shard):
+        if parts and (num_rows + part.num_rows > rows_per_shard or num_bytes + part.num_bytes > most_bytes):
             shards.append(Shard(len(shards), tuple(parts)))
-            parts, num_rows = [], 0
+            parts, num_rows, num_bytes = [], 0, 0
         parts.append(part)
-        num_rows += part.num_rows
+        num_rows, num_bytes = num_rows + part.num_rows, num_bytes + part.num_bytes
     return [*shards, Shard(len(shards), tuple(parts))] if parts else shards
 
 
@@ -161,12 +167,13 @@ def _root(source: Source) -> Path:
     return source.path if source.path.is_dir() else source.path.parent
 
 
-def _list_parts(source: Source, rows_per_shard: int) -> Iterator[Part]:
+def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None) -> Iterator[Part]:
     for place in _list_places(source):
         if source.format.folders is not None:
-            yield Part(place, 0, 1)
+            files = list_files(source, Shard(0, (Part(place, 0, 1),)))
+            yield Part(place, 0, 1, num_bytes=sum(path.stat().st_size for path in files))
         else:
-            yield from rowfiles.list_parts(_root(source), place, rows_per_shard)
+            yield from rowfiles.list_parts(_root(source), place, rows_per_shard, bytes_per_shard)
 
 
 def _list_places(source: Source) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from microcoder.formats.candidates import Candidate
+from microcoder.formats.candidates import Candidate, Solution
 from microcoder.formats.encodings import Tests, decode_tests
 from microcoder.formats.payload import decode_tests as unpack_tests
+from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Malformed, Row
 from microcoder.types import Checker
 
@@ -45,6 +46,16 @@ def read_livecodebench(row: Row) -> Candidate:
         tests=tuple(test for _, tests in found for test in tests.tests),
         **judged_by,
         groups=tuple(group for group, tests in found for _ in tests.tests),
+        solutions=_graded_right(row),
+    )
+
+
+def _graded_right(row: Row) -> tuple[Solution, ...]:
+    """Return the programs of published results that were graded right: to tell by what they do what a problem is."""
+    if not (row.has("code_list") and isinstance(row.values.get("graded_list"), list)):
+        return ()
+    return python_solutions(
+        [code for code, is_right in zip(row.texts("code_list"), row.items("graded_list"), strict=False) if is_right]
     )
 
 

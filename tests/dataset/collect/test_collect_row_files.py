@@ -225,3 +225,16 @@ def test_shards_are_the_same_in_every_run_and_are_read_in_any_order(tmp_path: Pa
     forward = {shard.index: list(read_shard(source, shard)) for shard in shards}
     assert {shard.index: list(read_shard(source, shard)) for shard in reversed(shards)} == forward
     assert sum(len(rows) for rows in forward.values()) == 4 * NUM_ROWS
+
+
+@pytest.mark.parametrize("ending", WRITTEN)
+def test_large_rows_are_cut_into_smaller_shards_and_all_of_them_are_read(tmp_path: Path, ending: str) -> None:
+    rows = [{"prompt": f"Print {number} {'x' * 2000}", "tests": []} for number in range(NUM_ROWS)]
+    source = open_source(write_rows(tmp_path / f"rows{ending}", rows), "trl")
+    (whole,) = list_shards(source, 100)
+    assert whole.num_bytes > 2000 * NUM_ROWS if ending != ".parquet" else whole.num_bytes > 0
+    shards = list_shards(source, 100, whole.num_bytes // 3)
+    assert len(shards) >= 3
+    places = [row.place for shard in shards for row in read_shard(source, shard)]
+    assert places == [row.place for row in read_shard(source, whole)]
+    assert len(places) == NUM_ROWS

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from microcoder.config import Config
+from microcoder.dataset.behaviour import BehaviourSettings
 from microcoder.dataset.columns import JoinSettings
 from microcoder.dataset.difficulty import CalibrationSettings, ScoringSettings, SelectionSettings
 from microcoder.dataset.endpoint import EndpointSettings
@@ -105,6 +106,9 @@ class BuildConfig(Config):
     """What must not be in the corpus."""
     rows_per_shard: int = Field(default=64, ge=1)
     """Rows that are worked on together; what a kill may cost."""
+    bytes_per_shard: int = Field(default=16 << 20, ge=1)
+    """Bytes of rows, unpacked, from which fewer are worked on together: a process needs several times as much memory
+    (our choice)."""
     runner: Literal["native", "ray"] = "native"
     ray_address: str | None = None
     """Of a running cluster; None starts one here."""
@@ -113,6 +117,7 @@ class BuildConfig(Config):
     many programs, with Ray on each node."""
     process: ProcessSettings = ProcessSettings()
     filter: FilterSettings = FilterSettings()
+    behaviour: BehaviourSettings = BehaviourSettings()
     difficulty: DifficultySettings = DifficultySettings()
     generate: GenerateSettings = GenerateSettings()
     verify: VerifySettings = VerifySettings()

@@ -99,7 +99,13 @@ def open_settings(settings: SourceSettings) -> Source:
     )
 
 
-def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, digests: FileDigests) -> list[InputShard]:
+def list_inputs(
+    sources: Sequence[SourceSettings],
+    *,
+    rows_per_shard: int,
+    bytes_per_shard: int | None = None,
+    digests: FileDigests,
+) -> list[InputShard]:
     """Return the shards of all sources, in their order.
 
     Raises:
@@ -108,7 +114,7 @@ def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, diges
     shards: list[InputShard] = []
     for number, settings in enumerate(sources):
         source = open_settings(settings)
-        for shard in list_shards(source, rows_per_shard):
+        for shard in list_shards(source, rows_per_shard, bytes_per_shard):
             parts = _dump(shard.parts)
             place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": parts})
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
@@ -117,7 +123,7 @@ def list_inputs(sources: Sequence[SourceSettings], *, rows_per_shard: int, diges
             own += [settings.columns, *(join.model_dump(exclude={"path"}) for join in settings.join)]
             named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
             content = digest(named, *(digests.find(path) for path in list_files(source, shard)))
-            shards.append(InputShard(len(shards), number, place, content, shard.num_rows))
+            shards.append(InputShard(len(shards), number, place, content, shard.num_rows, shard.num_bytes))
     return shards
 
 

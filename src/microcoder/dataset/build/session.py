@@ -14,7 +14,7 @@ from microcoder.dataset.build.inputs import FileDigests, list_inputs, unpack_sou
 from microcoder.dataset.build.steps import collect_step, later_steps
 from microcoder.dataset.build.verification import VerifyStep, read_rates
 from microcoder.dataset.difficulty.predictor import load_predictor
-from microcoder.dataset.pipeline import InputShard, Part, Passage, Runner, Step, count_missing, run_steps
+from microcoder.dataset.pipeline import InputShard, Missing, Part, Passage, Runner, Step, count_missing, run_steps
 from microcoder.dataset.pipeline.engine import OnProgress
 from microcoder.dataset.pipeline.parts import read_kept, read_rejected
 from microcoder.dataset.pipeline.steps import digest, source_digest
@@ -36,8 +36,8 @@ class Plan:
     shards: tuple[InputShard, ...]
     steps: tuple[Step, ...]
     """After collect."""
-    missing: dict[str, int]
-    """Step -> rows of the input in the shards that it has still to see."""
+    missing: dict[str, Missing]
+    """Step -> rows and bytes of the input in the shards that it has still to see."""
 
     @property
     def num_rows(self) -> int:
@@ -77,7 +77,9 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> Plan:
     unpacked = config.work_folder / "unpacked"
     sources = unpack_sources(config.sources, into=unpacked, digests=digests)
     benchmarks = unpack_sources(config.benchmarks, into=unpacked, digests=digests)
-    shards = list_inputs(sources, rows_per_shard=config.rows_per_shard, digests=digests)
+    shards = list_inputs(
+        sources, rows_per_shard=config.rows_per_shard, bytes_per_shard=config.bytes_per_shard, digests=digests
+    )
     wanted = STAGES[: STAGES.index(last) + 1]
     steps = [s for s in later_steps(config, benchmarks=benchmarks, digests=digests) if s.stage in wanted]
     digests.save()
@@ -163,6 +165,7 @@ def _figures(
         "decontamination": {
             "benchmarks": [source.prefix for source in config.benchmarks],
             "rows_compared": by_step["filter"].num_in,
+            "problems_compared_by_execution": by_step["compare"].num_in if "compare" in by_step else 0,
             "thresholds": config.filter.contamination.model_dump(mode="json"),
         },
         "difficulty": {

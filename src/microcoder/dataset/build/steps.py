@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from microcoder.dataset.build.comparison import CompareStep
 from microcoder.dataset.build.config import BuildConfig, SourceSettings
 from microcoder.dataset.build.generation import GenerateStep, before_generation
 from microcoder.dataset.build.inputs import FileDigests, digest_sources
@@ -15,6 +16,7 @@ _WORKS = "microcoder.dataset.build.works"
 _BARRIERS = "microcoder.dataset.build.barriers"
 _GENERATION = "microcoder.dataset.build.generation"
 _VERIFICATION = "microcoder.dataset.build.verification"
+_COMPARISON = "microcoder.dataset.build.comparison"
 _READING = (
     "microcoder.dataset.collect",
     "microcoder.formats",
@@ -109,8 +111,28 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
                 runs="alone",
             )
         )
+    steps.append(BarrierStep("select", "filter", difficulty, f"{_BARRIERS}:SelectionBarrier", (_DIFFICULTY,)))
+    if benchmarks and config.behaviour.is_on:
+        steps.append(
+            MapStep(
+                "compare",
+                "verify",
+                CompareStep(
+                    behaviour=config.behaviour,
+                    benchmarks=benchmarks,
+                    benchmarks_digest=digest_sources(benchmarks, digests=digests),
+                    memory=config.work_folder / "comparison",
+                    workers=config.workers,
+                    packages=config.packages,
+                    environment=environment,
+                    unsafe=config.unsafe_sandbox,
+                ),
+                f"{_COMPARISON}:open_compare",
+                ("microcoder.dataset.behaviour", _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING),
+                runs="alone",
+            )
+        )
     steps += [
-        BarrierStep("select", "filter", difficulty, f"{_BARRIERS}:SelectionBarrier", (_DIFFICULTY,)),
         MapStep(
             "generate",
             "generate",

@@ -30,7 +30,11 @@ from microcoder.errors import DataError
 from microcoder.evaluator import Judge
 from microcoder.evaluator.packages import STANDARD
 from microcoder.formats.candidates import Candidate
+from microcoder.pieces import cut_pieces
 from microcoder.runs import write_json
+
+_LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
+"""Problems that are verified together."""
 
 
 class AttemptsStep(Config):
@@ -94,10 +98,16 @@ def open_verify(settings: VerifyStep, store: Verdicts) -> Iterator[Work]:
     ) as judge:
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
-            found = gather(candidates, judge, settings.verify, store=store)
-            counts = [count_right(item, settings.verify) for item in found if isinstance(item, Evidence)]
+            counts = []
+            # So many that all workers are busy, and few enough that rows are seen to be done.
+            for some in cut_pieces(candidates, max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)):
+                for item in gather(some, judge, settings.verify, store=store):
+                    if isinstance(item, Evidence):
+                        counts.append(count_right(item, settings.verify))
+                        yield conclude(item, settings.verify)
+                    else:
+                        yield item
             write_json(_counts_file(settings, candidates), {"counts": counts})
-            return [conclude(item, settings.verify) if isinstance(item, Evidence) else item for item in found]
 
         yield work
 

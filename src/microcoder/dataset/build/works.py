@@ -106,7 +106,12 @@ def open_predict(settings: PredictStep) -> Iterator[Work]:
 
 
 def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings) -> ContaminationIndex:
-    """Index the problems of benchmarks, those that could not be judged too.
+    """Index the problems of benchmarks; raises like `read_benchmark_problems`."""
+    return build_index(read_benchmark_problems(sources), settings.contamination)
+
+
+def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate]:
+    """Return the problems of benchmarks, those that could not be judged too.
 
     Raises:
         DataError: no row of a benchmark could be read, so nothing would be kept out.
@@ -122,17 +127,17 @@ def read_benchmarks(sources: Sequence[SourceSettings], settings: FilterSettings)
                 f"benchmark {benchmark.prefix!r} ({benchmark.path}): none of {len(rows)} rows is of the format "
                 f"{benchmark.format!r}{first}; check its path, inside and format (microcoder data formats)"
             )
-    return build_index(problems, settings.contamination)
+    return problems
 
 
 def _map(
     stage: Stage, work: Callable[[Candidate], Row], candidates: Sequence[Candidate], endpoint: Endpoint | None
-) -> list[Row]:
+) -> Iterator[Row]:
     """Take candidates one after the other; many at the same time where a model is waited for."""
 
     # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
     with ThreadPoolExecutor(endpoint.settings.concurrency if endpoint else 1) as threads:
-        return list(threads.map(lambda one: take_row(one, stage, work), candidates))
+        yield from threads.map(lambda one: take_row(one, stage, work), candidates)
 
 
 def _open_endpoint(settings: EndpointSettings | None, answers: Path, opened: ExitStack) -> Endpoint | None:

@@ -31,7 +31,7 @@ from microcoder.dataset.process.sections import normalise
 from microcoder.dataset.process.tex import looks_like_tex
 from microcoder.formats.candidates import Candidate
 
-Evidence = Literal["source", "title", "words", "literals", "examples", "signature"]
+Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "behaviour"]
 
 
 class ContaminationSettings(Config):

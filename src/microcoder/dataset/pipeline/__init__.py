@@ -1,6 +1,6 @@
 """The pipeline's engine: shards, steps, resume. It knows nothing of what a step does."""
 
-from microcoder.dataset.pipeline.engine import Passage, count_missing, run_steps
+from microcoder.dataset.pipeline.engine import Missing, Passage, count_missing, run_steps
 from microcoder.dataset.pipeline.parts import Part, read_part, write_part
 from microcoder.dataset.pipeline.steps import BarrierStep, InputShard, MapStep, Row, Step
 from microcoder.dataset.pipeline.workers import Runner
@@ -9,6 +9,7 @@ __all__ = [
     "BarrierStep",
     "InputShard",
     "MapStep",
+    "Missing",
     "Part",
     "Passage",
     "Row",

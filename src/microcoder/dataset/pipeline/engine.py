@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from microcoder.dataset.pipeline.parts import LooksAside, Part, RowsAside, count_rows, read_kept, write_part
+from microcoder.dataset.pipeline.parts import LooksAside, Part, RowsAside, count_reasons, read_kept, write_part
 from microcoder.dataset.pipeline.steps import BarrierStep, InputShard, MapStep, Step, digest, step_key
+from microcoder.dataset.pipeline.ticks import read_ticks
 from microcoder.dataset.pipeline.workers import Chain, Runner, open_barrier, run_chain
 from microcoder.errors import DataError
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with a step's name, its finished shards and all its shards."""
+"""Called with a step's name, the rows of the input that it has seen, and all of them; also where nothing changed, every
+half second."""
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -33,8 +37,19 @@ class Passage:
     num_in: int
     num_kept: int
     num_rejected: int
+    reasons: Mapping[str, int]
+    """Why rows were rejected, the commonest first."""
     num_redone: int
     """Shards that were worked on in this run; the others were there already."""
+
+
+class Missing(NamedTuple):
+    """What a step has still to do."""
+
+    num_rows: int
+    """Raw rows."""
+    num_bytes: int
+    """Of these rows, unpacked."""
 
 
 def run_steps(
@@ -54,7 +69,7 @@ def run_steps(
         steps: the others, in order.
         work: folder of the parts.
         runner: where to run.
-        on_progress: told of every finished shard.
+        on_progress: told how far each step is.
 
     Raises:
         DataError: a step lost a row or made one up.
@@ -66,7 +81,7 @@ def run_steps(
         made = {step.name: plan[step.name] for step in chain.steps}
         decided = plan[chain.barrier.name] if chain.barrier else []
         for name, parts in [*made.items(), *((part.step, decided) for part in decided[:1])]:
-            on_progress(name, sum(part.is_there for part in parts), len(parts))
+            on_progress(name, _rows_done(shards, parts), sum(shard.num_rows for shard in shards))
         is_open = not all(part.is_there for part in decided)
         missing = [
             index
@@ -79,23 +94,27 @@ def run_steps(
         given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
         paths = [[str(parts[index].path.absolute()) for parts in made.values()] for index in missing]
         with LooksAside() as looks:
-            with _watched(made, on_progress):
+            with _watched(shards, made, on_progress):
                 for place, found in run_chain(chain if is_open else Chain(chain.steps), given, paths, runner):
                     looks.add(missing[place], *found)
             if chain.barrier and is_open:
                 before = list(made.values())[-1] if made else before
-                _decide(chain.barrier, looks, before, decided, on_progress)
+                _decide(chain.barrier, looks, before, decided, shards, on_progress)
     return list(plan.values()), _count(shards, everything, plan, redone)
 
 
 def count_missing(
     shards: Sequence[InputShard], collect: MapStep, steps: Sequence[Step], *, work: Path
-) -> dict[str, int]:
-    """Return, for each step, the raw rows of the shards that it has still to do."""
+) -> dict[str, Missing]:
+    """Return, for each step, what the shards hold that it has still to do."""
     plan = _plan((collect, *steps), shards, work)
-    return {
-        name: sum(shard.num_rows for shard, part in zip(shards, parts, strict=True) if not part.is_there)
+    left = {
+        name: [shard for shard, part in zip(shards, parts, strict=True) if not part.is_there]
         for name, parts in plan.items()
+    }
+    return {
+        name: Missing(sum(shard.num_rows for shard in found), sum(shard.num_bytes for shard in found))
+        for name, found in left.items()
     }
 
 
@@ -142,20 +161,27 @@ def _count(
     passages = []
     num_in = sum(shard.num_rows for shard in shards)
     for step in steps:
-        counts = [count_rows(part.path) for part in plan[step.name]]
-        kept, rejected = sum(kept for kept, _ in counts), sum(rejected for _, rejected in counts)
+        reasons = sum((count_reasons(part.path) for part in plan[step.name]), Counter())
+        kept = reasons.pop("", 0)
+        rejected = reasons.total()
         if kept + rejected != num_in:
             raise DataError(
                 f"step {step.name} was given {num_in} rows and left {kept} + {rejected}; "
                 "this is a fault of ours: please report it with the config"
             )
-        passages.append(Passage(step.name, step.stage, num_in, kept, rejected, redone[step.name]))
+        why = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
+        passages.append(Passage(step.name, step.stage, num_in, kept, rejected, why, redone[step.name]))
         num_in = kept
     return passages
 
 
 def _decide(
-    step: BarrierStep, looks: LooksAside, before: Sequence[Part], parts: Sequence[Part], on_progress: OnProgress
+    step: BarrierStep,
+    looks: LooksAside,
+    before: Sequence[Part],
+    parts: Sequence[Part],
+    shards: Sequence[InputShard],
+    on_progress: OnProgress,
 ) -> None:
     """Decide from what was seen of every row, then write the parts; no more than a shard of rows is in memory."""
     barrier = open_barrier(step)
@@ -166,25 +192,37 @@ def _decide(
         for index in range(len(parts)):
             if names := wanted.intersection(looks.ids(index)):
                 aside.add(before[index].path, names)
-        for number, index in enumerate(missing, 1 + len(parts) - len(missing)):
+        for index in missing:
             candidates = read_kept(before[index].path)
             others = aside.find({name for candidate in candidates for name in barrier.needs(candidate.id)})
             write_part(parts[index].path, [barrier.apply(candidate, others) for candidate in candidates])
-            on_progress(step.name, number, len(parts))
+            on_progress(step.name, _rows_done(shards, parts), sum(shard.num_rows for shard in shards))
 
 
 def _describe(shard: InputShard) -> str:
     return json.dumps({"source": shard.source, "place": shard.place, "num_rows": shard.num_rows})
 
 
+def _rows_done(shards: Sequence[InputShard], parts: Sequence[Part]) -> int:
+    """Return how many rows of the input a step has seen, those of shards that it is at included."""
+    ticks = read_ticks(parts[0].path.parent) if parts else {}
+    return sum(
+        shard.num_rows if part.is_there else int(ticks.get(part.path.name, 0.0) * shard.num_rows)
+        for shard, part in zip(shards, parts, strict=True)
+    )
+
+
 @contextmanager
-def _watched(parts_of: Mapping[str, Sequence[Part]], on_progress: OnProgress) -> Iterator[None]:
-    """Tell of finished shards by looking for their files: the same on one machine and on a cluster."""
+def _watched(
+    shards: Sequence[InputShard], parts_of: Mapping[str, Sequence[Part]], on_progress: OnProgress
+) -> Iterator[None]:
+    """Tell of rows that are done by looking for files: the same on one machine and on a cluster."""
     is_over = threading.Event()
+    num_rows = sum(shard.num_rows for shard in shards)
 
     def tell() -> None:
         for step, parts in parts_of.items():
-            on_progress(step, sum(part.is_there for part in parts), len(parts))
+            on_progress(step, _rows_done(shards, parts), num_rows)
 
     def look() -> None:
         while not is_over.wait(_SECONDS_BETWEEN_LOOKS):

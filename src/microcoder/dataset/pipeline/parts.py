@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from microcoder.dataset.pipeline.steps import Row
 from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection
 
-_SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("record", pa.string())])
+_SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa.string()), ("record", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ def write_part(path: Path, rows: Sequence[Row]) -> None:
         {
             "id": [row.id for row in rows],
             "is_kept": [isinstance(row, Candidate) for row in rows],
+            "reason": ["" if isinstance(row, Candidate) else row.reason for row in rows],
             "record": [row.model_dump_json(exclude_defaults=True) for row in rows],
         },
         schema=_SCHEMA,
@@ -79,10 +81,9 @@ def read_rejected(path: Path) -> list[Rejection]:
     return [Rejection.model_validate_json(text) for is_kept, text in _records(path) if not is_kept]
 
 
-def count_rows(path: Path) -> tuple[int, int]:
-    """Return how many rows of a part are kept and how many were turned away."""
-    kept = pq.read_table(path, columns=["is_kept"])["is_kept"].to_pylist()
-    return sum(kept), len(kept) - sum(kept)
+def count_reasons(path: Path) -> Counter[str]:
+    """Return why rows of a part were turned away, and how many; those that are kept under an empty text."""
+    return Counter(pq.read_table(path, columns=["reason"])["reason"].to_pylist())
 
 
 class _Aside:

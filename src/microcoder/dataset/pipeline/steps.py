@@ -42,6 +42,8 @@ class InputShard:
     digest: str
     """Of the content, and of what names its rows."""
     num_rows: int
+    num_bytes: int = 0
+    """Of its rows, unpacked."""
 
 
 @dataclass(frozen=True, slots=True)

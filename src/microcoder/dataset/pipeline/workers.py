@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from microcoder.dataset.pipeline.parts import read_kept, write_part
 from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, load, open_work
+from microcoder.dataset.pipeline.ticks import Ticker
 from microcoder.errors import DataError, MicroCoderError
 from microcoder.formats.candidates import Candidate
 from microcoder.machine import count_processors
@@ -147,12 +148,14 @@ class ShardWorker:
                 rows, before = None, str(path)
                 continue
             if before.startswith("{"):
-                rows = list(self._work(step)(json.loads(before)))
+                described = json.loads(before)
+                rows = _take(self._work(step)(described), Ticker(path, described["num_rows"]))
             else:
                 kept = _kept(rows, before)
-                rows = list(self._work(step)(kept))
+                rows = _take(self._work(step)(kept), Ticker(path, len(kept)))
                 _check_order(step.name, kept, rows)
             write_part(path, rows)
+            Ticker(path, len(rows)).end()
             before = str(path)
         return self._look(_kept(rows, before)) if self._chain.barrier else Looks([], [])
 
@@ -170,6 +173,15 @@ class ShardWorker:
             assert self._chain.barrier is not None
             self._barrier = open_barrier(self._chain.barrier)
         return Looks([candidate.id for candidate in candidates], self._barrier.look(candidates))
+
+
+def _take(made: Iterable[Row], ticker: Ticker) -> list[Row]:
+    """Return the rows of a step, telling of each as it comes."""
+    rows: list[Row] = []
+    for row in made:
+        rows.append(row)
+        ticker.tell(len(rows))
+    return rows
 
 
 def open_barrier(step: BarrierStep) -> Barrier:

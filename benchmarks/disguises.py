@@ -1,0 +1,69 @@
+"""Which disguised benchmark problems are found, and which near misses are flagged: `python benchmarks/disguises.py`.
+
+The problems are in tests/dataset/behaviour/planted.py: stories, paraphrases and translations of problems of HumanEval,
+MBPP and LiveCodeBench, with tests of their own, and near misses; half of either held out from the choice of thresholds.
+The benchmarks are read from the archives of real data (`MICROCODER_DATA`, or `../shared/data` beside the project).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from microcoder.dataset.behaviour import Runner, find_behaviour, index_behaviour
+from microcoder.dataset.build.config import SourceSettings
+from microcoder.dataset.build.inputs import FileDigests, unpack_sources
+from microcoder.dataset.build.works import read_benchmark_problems
+from microcoder.dataset.filter import build_index, find_hits
+from microcoder.evaluator import Judge
+from microcoder.formats.candidates import Candidate
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("MICROCODER_DATA") or ROOT.parent / "shared" / "data")
+BENCHMARKS = {"humaneval": "humaneval", "mbpp": "mbpp", "lcb_eval": "livecodebench"}
+
+
+def read_benchmarks(folder: Path) -> list[Candidate]:
+    """Return the problems of the three benchmarks."""
+    sources = [SourceSettings(path=str(DATA / f"{name}.tar.xz"), format=kind) for name, kind in BENCHMARKS.items()]
+    return read_benchmark_problems(unpack_sources(sources, into=folder, digests=FileDigests(folder / "inputs.json")))
+
+
+def main() -> None:
+    sys.path.insert(0, str(ROOT / "tests" / "dataset" / "behaviour"))
+    import planted
+
+    # A file given as an argument keeps the outputs of programs for the next time.
+    store = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    with tempfile.TemporaryDirectory() as folder, Judge(workers=1) as judge:
+        benchmark = read_benchmarks(Path(folder))
+        titles = {one.id: one.title for one in benchmark}
+        words, behaviour = build_index(benchmark), index_behaviour(benchmark)
+        runner = Runner(judge, store)
+        counts: Counter[tuple[str, str]] = Counter()
+        start = time.process_time()
+        for number, item in enumerate((*planted.DISGUISED, *planted.NEAR_MISSES)):
+            candidate = item.candidate(number)
+            by_words = find_hits(candidate, words)
+            hits = by_words + find_behaviour(candidate, behaviour, runner)
+            is_right = any(titles[hit.problem_id] in item.titles for hit in hits)
+            part = ("copies" if item.is_copy else "near misses") + (", held out" if item.is_held_out else ", chosen on")
+            counts[part, "all"] += 1
+            counts[part, "found"] += is_right if item.is_copy else bool(hits)
+            counts[part, "by words"] += bool(by_words)
+            said = "; ".join(f"{titles[hit.problem_id]} by {hit.by} {hit.score} ({hit.detail})" for hit in hits[:2])
+            how = "right" if is_right else "other" if hits else "none"
+            print(f"{how} {number} {part}: {item.of}, {item.how}: {said}")
+        for part in sorted({part for part, _ in counts}):
+            print(json.dumps({"part": part, **{what: counts[part, what] for what in ("all", "found", "by words")}}))
+        print(json.dumps({"benchmark": len(benchmark), "forms": len(behaviour.forms), "processes": runner.num_processes,
+                          "own CPU seconds": round(time.process_time() - start, 1)}))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

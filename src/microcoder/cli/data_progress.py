@@ -1,0 +1,93 @@
+"""What `microcoder data` shows while it works: rows done and time left, on a terminal and in a log alike."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+_SECONDS_BETWEEN_LINES = 5.0
+_MOST_SECONDS_OF_SILENCE = 30.0
+
+
+class Display:
+    """A bar a step on a terminal; elsewhere a line when rows were done, and at least twice a minute."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._started: dict[str, tuple[float, int]] = {}
+        self._told: dict[str, int] = {}
+        self._last = time.monotonic()
+        self._current: tuple[str, int, int] | None = None
+        self._lock = threading.RLock()
+        self._is_over = threading.Event()
+        self._heart = threading.Thread(target=self._beat, daemon=True)
+        self._tasks: dict[str, TaskID] = {}
+        self._bars = (
+            Progress(
+                TextColumn("{task.description:12}"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"),
+                TimeElapsedColumn(), TextColumn("{task.fields[left]}"), console=console,
+            )
+            if console.is_terminal
+            else None
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        if self._bars:
+            self._bars.start()
+        self._heart.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+        self._heart.join()
+        if self._bars:
+            self._bars.stop()
+
+    def _beat(self) -> None:
+        """Say it again while nobody tells anything, as when a step writes or looks at a batch for long."""
+        while not self._is_over.wait(1.0):
+            if self._current is not None:
+                self.tell(*self._current)
+
+    def tell(self, step: str, done: int, total: int) -> None:
+        """Show that a step has seen so many of its rows; called also where nothing changed."""
+        with self._lock:
+            self._current = (step, done, total)
+            self._tell(step, done, total)
+
+    def _tell(self, step: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        started, first = self._started.setdefault(step, (now, done))
+        left = tell_left(now - started, done - first, total - done)
+        if self._bars:
+            if step not in self._tasks:
+                self._tasks[step] = self._bars.add_task(step, total=total, left="")
+            self._bars.update(self._tasks[step], completed=done, left=left)
+            return
+        told = self._told.get(step)
+        is_new = done != told and (done == total or now - self._last >= _SECONDS_BETWEEN_LINES)
+        is_silent = done < total and now - self._last >= _MOST_SECONDS_OF_SILENCE
+        if is_new or is_silent:
+            self._told[step], self._last = done, now
+            after = f", {left}" if left else ""
+            print(f"{step}: {done:,} of {total:,} rows, {tell_time(now - started)}{after}", file=sys.stderr, flush=True)
+
+
+def tell_left(seconds: float, num_done: int, num_left: int) -> str:
+    """Return about how long the rest takes, from what was done in these seconds; empty where nothing was or is left."""
+    return f"about {tell_time(seconds / num_done * num_left)} left" if num_done > 0 and num_left > 0 else ""
+
+
+def tell_time(seconds: float) -> str:
+    """Return seconds in the unit that one would say."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,280 @@
+"""An audit from start to end: rows of a source, what is wrong with each, a report. The same command goes on with it.
+
+source -> some rows, drawn by a seed -> checks, benchmarks, programs -> rows.jsonl -> duplicates -> report.md
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import Field
+
+from microcoder.config import Config
+from microcoder.dataset.audit.checks import CHECKED, check
+from microcoder.dataset.audit.duplicates import mark_duplicates, write_fingerprint
+from microcoder.dataset.audit.execution import Ran, run_programs
+from microcoder.dataset.audit.findings import AuditedRow, Finding
+from microcoder.dataset.audit.report import write_report
+from microcoder.dataset.behaviour import BehaviourIndex, Runner, find_behaviour, index_behaviour
+from microcoder.dataset.build.config import SourceSettings
+from microcoder.dataset.build.inputs import FileDigests, digest_sources, unpack_sources
+from microcoder.dataset.build.works import read_benchmark_problems
+from microcoder.dataset.collect import collect_row
+from microcoder.dataset.filter import ContaminationIndex, build_index, describe, find_hits
+from microcoder.dataset.pipeline.steps import digest, source_digest
+from microcoder.dataset.process import process
+from microcoder.dataset.rejections import take_row
+from microcoder.dataset.rowfiles import RawRow
+from microcoder.dataset.sources import Source, list_shards, open_source, read_shard
+from microcoder.dataset.verify.execution import Executor
+from microcoder.dataset.verify.store import VerdictStore
+from microcoder.errors import DataError
+from microcoder.evaluator import Judge
+from microcoder.evaluator.packages import STANDARD
+from microcoder.formats.candidates import Candidate, Rejection
+from microcoder.runs import hold_lock, write_json
+
+ROWS_FILE, REPORT_FILE = "rows.jsonl", "report.md"
+_BATCH_ROWS = 8
+_ROWS_PER_SHARD = 32
+_SHOWN_CHARACTERS = 400
+_FINGERPRINTS = "fingerprints.jsonl"
+
+OnProgress = Callable[[int, int], None]
+"""Called with the rows that are done and all rows."""
+
+
+class AuditSettings(Config):
+    """What is audited, against what."""
+
+    source: SourceSettings
+    benchmarks: tuple[SourceSettings, ...] = ()
+    """Copies of their problems are looked for."""
+    limit: int | None = Field(default=None, ge=1)
+    """Rows to look at, drawn by the seed; None: all."""
+    seed: int = 0
+    runs_programs: bool = True
+    """Whether programs are run: the problem's own, and the benchmarks' on its inputs."""
+    output: Path = Field(exclude=True)
+    workers: int | None = Field(default=None, ge=1, exclude=True)
+    packages: str = STANDARD
+    unsafe_sandbox: bool = Field(default=False, exclude=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What an audit came to."""
+
+    num_rows: int
+    """Rows of the source."""
+    rows: tuple[AuditedRow, ...]
+    report: Path
+
+
+class _Numbered(NamedTuple):
+    number: int
+    row: RawRow
+
+
+def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, total: None) -> Audited:
+    """Look at the rows of a source, and write what is wrong with them.
+
+    Args:
+        settings: what to look at. The folder `settings.output` gets `report.md`, `rows.jsonl` (a line a row) and a
+            file of `lists/` for each kind of finding.
+        on_progress: told of every batch of rows.
+
+    Raises:
+        DataError: a source or benchmark cannot be read, or the folder holds another audit.
+        EvaluatorFault: the sandbox does not hold.
+    """
+    busy = DataError(f"another audit is at work in {settings.output}; wait for it, or use another output")
+    with hold_lock(settings.output / "lock", busy), ExitStack() as opened:
+        digests = FileDigests(settings.output / "inputs.json")
+        unpacked = settings.output / "unpacked"
+        (where,) = unpack_sources([settings.source], into=unpacked, digests=digests)
+        benchmarks = unpack_sources(settings.benchmarks, into=unpacked, digests=digests)
+        source = open_source(where.path, where.format, name=where.prefix)
+        _claim(settings, digest_sources([where, *benchmarks], digests=digests))
+        digests.save()
+        total = sum(shard.num_rows for shard in list_shards(source, _ROWS_PER_SHARD))
+        wanted = _draw(total, settings)
+        known = {row.number: row for row in _read_rows(settings.output)}
+        rows = {number: known[number] for number in wanted if number in known}
+        on_progress(len(rows), len(wanted))
+        left = [number for number in wanted if number not in rows]
+        if left:
+            examiner = _Examiner(settings, source, read_benchmark_problems(benchmarks), opened)
+            for batch in _batches(_pick(source, set(left))):
+                for row in examiner.examine(batch):
+                    rows[row.number] = row
+                on_progress(len(rows), len(wanted))
+        found = mark_duplicates([rows[number] for number in sorted(rows)], _read_lines(settings.output / _FINGERPRINTS))
+        report = settings.output / REPORT_FILE
+        write_report(report, found, num_rows=total, settings=settings.model_dump(mode="json"))
+    return Audited(total, tuple(found), report)
+
+
+def _claim(settings: AuditSettings, content: str) -> None:
+    """Refuse a folder that holds an audit of something else.
+
+    Raises:
+        DataError: what to do.
+    """
+    # What a smaller limit found is part of what a larger one finds.
+    record = {"settings": settings.model_dump(mode="json", exclude={"limit"}), "content": content,
+              "code": digest(*(source_digest(f"microcoder.dataset.{name}")
+                               for name in ("audit", "behaviour", "filter", "process", "verify", "collect")),
+                             source_digest("microcoder.formats"))}  # fmt: skip
+    path = settings.output / "audit.json"
+    if path.exists() and json.loads(path.read_text(encoding="utf-8")) != record:
+        raise DataError(f"{settings.output} holds another audit, or one by another version; give another --output")
+    write_json(path, record)
+
+
+def _draw(total: int, settings: AuditSettings) -> list[int]:
+    """Return the numbers of the rows to look at, rising; a larger limit holds those of a smaller one."""
+    numbers = list(range(total))
+    random.Random(settings.seed).shuffle(numbers)
+    return sorted(numbers[: settings.limit])
+
+
+def _pick(source: Source, wanted: set[int]) -> Iterator[_Numbered]:
+    first = 0
+    for shard in list_shards(source, _ROWS_PER_SHARD):
+        if wanted & set(range(first, first + shard.num_rows)):
+            for number, row in enumerate(read_shard(source, shard), first):
+                if number in wanted:
+                    yield _Numbered(number, row)
+        first += shard.num_rows
+
+
+def _batches(rows: Iterator[_Numbered]) -> Iterator[list[_Numbered]]:
+    batch: list[_Numbered] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _BATCH_ROWS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+class _Examiner:
+    """Everything that is set up once for an audit."""
+
+    def __init__(
+        self, settings: AuditSettings, source: Source, benchmark: Sequence[Candidate], opened: ExitStack
+    ) -> None:
+        self._source, self._output = source, settings.output
+        self._index: ContaminationIndex | None = build_index(benchmark) if benchmark else None
+        self._behaviour: BehaviourIndex | None = None
+        self._executor: Executor | None = None
+        if settings.runs_programs:
+            judge = opened.enter_context(
+                Judge(
+                    workers=settings.workers,
+                    stop="first_failure",
+                    cache_size=0,
+                    packages=settings.packages,
+                    unsafe=settings.unsafe_sandbox,
+                )
+            )
+            store = opened.enter_context(VerdictStore(settings.output / "verdicts.sqlite"))
+            self._executor = Executor(judge, store)
+            if benchmark:
+                self._behaviour = index_behaviour(benchmark)
+                self._runner = Runner(judge, settings.output / "outputs.sqlite")
+                opened.callback(self._runner.close)
+
+    def examine(self, batch: Sequence[_Numbered]) -> list[AuditedRow]:
+        """Return what was found of some rows, once it is on disk."""
+        seen = [self._look(item) for item in batch]
+        candidates = [candidate for _, candidate in seen if candidate is not None]
+        ran = iter(run_programs(candidates, self._executor) if self._executor else [Ran((), ()) for _ in candidates])
+        rows = []
+        for row, candidate in seen:
+            if candidate is not None:
+                row = _join(row, next(ran))
+                if (copy := self._find_copy(candidate)) is not None:
+                    row = row.model_copy(update={"findings": (*row.findings, copy)})
+            rows.append(row)
+        _append(self._output / _FINGERPRINTS, list(map(write_fingerprint, describe(candidates))))
+        _append(self._output / ROWS_FILE, [row.model_dump_json(exclude_defaults=True) for row in rows])
+        return rows
+
+    def _look(self, item: _Numbered) -> tuple[AuditedRow, Candidate | None]:
+        """Read a row, and check what needs nothing to be run."""
+        collected = collect_row(self._source, item.row)
+        findings: list[Finding] = []
+        checked: list[str] = ["unreadable"]
+        candidate = collected if isinstance(collected, Candidate) else collected.candidate
+        if isinstance(collected, Rejection):
+            findings.append(Finding(kind="unreadable", detail=f"{collected.reason}: {collected.detail}"[:300]))
+        if candidate is not None:
+            processed = take_row(candidate, "process", process)
+            checked += ["turned_away", *CHECKED, *(["benchmark_copy"] if self._index else [])]
+            if isinstance(processed, Rejection):
+                said = f"{processed.reason}: {processed.detail}" if processed.detail else processed.reason
+                findings.append(Finding(kind="turned_away", detail=said[:300]))
+                candidate = processed.candidate or candidate
+            else:
+                candidate = processed
+            findings += check(candidate)
+        row = AuditedRow(
+            number=item.number,
+            id=collected.id,
+            source_row=collected.source_row,
+            title=candidate.title if candidate else "",
+            findings=tuple(findings),
+            checked=tuple(checked),
+            num_tests=len(candidate.tests) if candidate else 0,
+            shown=(candidate.statement or candidate.statement_found)[:_SHOWN_CHARACTERS] if candidate else "",
+        )
+        return row, candidate
+
+    def _find_copy(self, candidate: Candidate) -> Finding | None:
+        hits = find_hits(candidate, self._index) if self._index else []
+        if not hits and self._behaviour is not None:
+            hits = find_behaviour(candidate, self._behaviour, self._runner)
+        if not hits:
+            return None
+        return Finding(kind="benchmark_copy", detail=f"{hits[0].problem_id} by {hits[0].by} ({hits[0].detail})")
+
+
+def _join(row: AuditedRow, ran: Ran) -> AuditedRow:
+    return row.model_copy(
+        update={
+            "findings": (*row.findings, *ran.findings),
+            "checked": (*row.checked, *ran.checked),
+            "num_references": ran.num_references,
+            "num_wrong": ran.num_wrong,
+            "num_wrong_passing": ran.num_wrong_passing,
+        }
+    )
+
+
+def _append(path: Path, lines: Sequence[str]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def _read_lines(path: Path) -> list[str]:
+    """Return whole lines; the one that a kill cut is dropped from the file."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    return whole.splitlines()
+
+
+def _read_rows(folder: Path) -> list[AuditedRow]:
+    return [AuditedRow.model_validate_json(line) for line in _read_lines(folder / ROWS_FILE)]

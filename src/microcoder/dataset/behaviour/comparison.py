@@ -1,0 +1,259 @@
+"""Is a problem one of a benchmark's by what it computes? Programs of the one run on the inputs of the other.
+
+    Candidate -> forms -> benchmark's forms of the same kinds -> a few inputs -> all inputs, both ways -> Hit
+
+A story, a translation or another input format changes every word and leaves this as it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice, permutations
+
+from pydantic import Field
+
+from microcoder.config import Config
+from microcoder.dataset.behaviour.forms import Case, Form, find_forms
+from microcoder.dataset.behaviour.layouts import Values
+from microcoder.dataset.behaviour.runner import Run, Runner
+from microcoder.dataset.behaviour.values import Agreement, Tokens, compare, describe_kinds
+from microcoder.dataset.behaviour.variation import vary
+from microcoder.dataset.filter.contamination import Hit
+from microcoder.formats.candidates import Candidate
+
+_FEW = 3
+"""Inputs that a pair is first tried on."""
+_MOST_ORDERS = 6
+_MOST_CLOSE = 24
+"""Pairs that are tried on all inputs."""
+_MOST_FORMS = 4
+_ENOUGH_PROGRAMS = 10
+"""From so many on, how many of them agree by chance is measured."""
+
+
+class BehaviourSettings(Config):
+    """When a problem counts as a benchmark's because their programs do the same (thresholds in docs/dataset.md)."""
+
+    is_on: bool = True
+    """Whether programs are compared where benchmarks are named; a problem takes about half a CPU second."""
+    min_inputs: int = Field(default=4, ge=1)
+    """Different inputs on which they must agree (our choice)."""
+    min_bits: float = Field(default=14.0, gt=0)
+    """Evidence: minus the binary logarithm of how likely an unrelated program agrees as far (our choice)."""
+    min_own_share: float = Field(default=0.9, gt=0, le=1)
+    """Share of the problem's own inputs on which the benchmark's program must give its answer (our choice)."""
+    min_other_share: float = Field(default=0.75, gt=0, le=1)
+    """Share of the benchmark's inputs on which the problem's program must give the benchmark's answer (our choice)."""
+    min_varied_share: float = Field(default=0.75, gt=0, le=1)
+    """Share of the varied inputs on which both programs must give the same (our choice)."""
+    num_varied: int = Field(default=16, ge=0)
+    """Varied inputs that both programs are run on (our choice)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviourIndex:
+    """The forms of benchmarks' problems by the kinds of their values."""
+
+    forms: tuple[Form, ...]
+    by_kinds: dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A form of the problem beside a form of a benchmark's, and which value stands for which."""
+
+    own: Form
+    other: Form
+    order: tuple[int, ...]
+    """For each value of the benchmark's, its place among the problem's own."""
+
+    def there(self, values: Values) -> object:
+        """Return the input of the benchmark's program that holds the problem's values."""
+        return self.other.layout.render(tuple(values[place] for place in self.order))
+
+    def back(self, values: Values) -> Values:
+        """Return the benchmark's values in the problem's order."""
+        own: list[object] = [None] * len(values)
+        for value, place in zip(values, self.order, strict=True):
+            own[place] = value
+        return tuple(own)
+
+
+def index_behaviour(benchmark: Iterable[Candidate]) -> BehaviourIndex:
+    """Index the problems of benchmarks that have a program or cases; nothing is run."""
+    forms = tuple(form for problem in benchmark for form in find_forms(problem)[:_MOST_FORMS])
+    by_kinds: dict[str, list[int]] = defaultdict(list)
+    for number, form in enumerate(forms):
+        for key in _keys(form.kinds):
+            by_kinds[key].append(number)
+    return BehaviourIndex(forms, {key: tuple(numbers) for key, numbers in by_kinds.items()})
+
+
+def _keys(kinds: Sequence[str]) -> set[str]:
+    """Return the kinds in any order; an empty list may be of anything."""
+    if "E" not in kinds:
+        return {"".join(sorted(kinds))}
+    return {"".join(sorted(any_of if kind == "E" else kind for kind in kinds)) for any_of in "NSTR"}
+
+
+def find_behaviour(
+    candidate: Candidate, index: BehaviourIndex, runner: Runner, settings: BehaviourSettings | None = None
+) -> list[Hit]:
+    """Return the benchmark problems whose program does what a candidate asks for, the strongest evidence first."""
+    settings = settings or BehaviourSettings()
+    pairs = _pairs(candidate, index)
+    if not pairs:
+        return []
+    best: dict[str, Hit] = {}
+    trials = [_Trial(pair, chance) for pair, chance in _close(pairs, runner)]
+    for phase in (_try_there, _try_here, _try_varied):
+        trials = phase(trials, runner, settings)
+    for hit in filter(None, (trial.hit(settings) for trial in trials)):
+        if hit.problem_id not in best or hit.score > best[hit.problem_id].score:
+            best[hit.problem_id] = hit
+    return sorted(best.values(), key=lambda hit: (-hit.score, hit.problem_id))
+
+
+@dataclass
+class _Trial:
+    """A pair that is close, and what speaks for it so far."""
+
+    pair: _Pair
+    chance: float
+    bits: float = 0.0
+    num: int = 0
+    said: tuple[str, ...] = ()
+
+    def add(self, agreement: Agreement, said: str) -> None:
+        """Take what a phase showed into account."""
+        self.bits += agreement.bits
+        self.num += sum(agreement.agreed)
+        self.said += (said,)
+
+    def hit(self, settings: BehaviourSettings) -> Hit | None:
+        """Return the evidence, where there is enough."""
+        if self.bits < settings.min_bits or self.num < settings.min_inputs:
+            return None
+        said = "; ".join((*self.said, f"inputs: {describe_kinds(self.pair.own.kinds)}"))
+        return Hit(self.pair.other.id, "behaviour", round(self.bits, 1), said)
+
+
+def _pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
+    pairs = []
+    for own in find_forms(candidate)[:_MOST_FORMS]:
+        numbers = dict.fromkeys(number for key in sorted(_keys(own.kinds)) for number in index.by_kinds.get(key, ()))
+        for other in (index.forms[number] for number in numbers):
+            if other.program or own.program:
+                orders = (o for o in permutations(range(len(own.kinds))) if _fits(own.kinds, other.kinds, o))
+                pairs += [_Pair(own, other, order) for order in islice(orders, _MOST_ORDERS)]
+    return pairs
+
+
+def _fits(own: Sequence[str], other: Sequence[str], order: Sequence[int]) -> bool:
+    return all(
+        own[place] == kind or ("E" in (own[place], kind) and {own[place], kind} <= set("ENSTR"))
+        for place, kind in zip(order, other, strict=True)
+    )
+
+
+def _close(pairs: Sequence[_Pair], runner: Runner) -> list[tuple[_Pair, float]]:
+    """Return the pairs that agree on a few inputs, with the share of all that do so on these."""
+    forward = [pair for pair in pairs if pair.other.program]
+    given = runner.run(
+        [
+            Run(pair.other.program, pair.other.entry, tuple(pair.there(case.values) for case in pair.own.cases[:_FEW]))
+            for pair in forward
+        ]
+    )
+    found: list[tuple[float, _Pair]] = []
+    agreeing: set[tuple[str, str]] = set()
+    for pair, outputs in zip(forward, given, strict=True):
+        agreement = _agree(pair.own.cases[:_FEW], outputs)
+        if agreement.share == 1:
+            found.append((agreement.bits, pair))
+            agreeing |= {(repr(pair.own.layout), pair.other.id)} if agreement.how == "same" else set()
+    backward = [pair for pair in pairs if not pair.other.program]
+    given = runner.run([_ask_own(pair, [case.values for case in pair.other.cases[:_FEW]]) for pair in backward])
+    for pair, outputs in zip(backward, given, strict=True):
+        agreement = _agree(pair.other.cases[:_FEW], outputs)
+        if agreement.share == 1:
+            found.append((agreement.bits, pair))
+    num_programs = len({pair.other.id for pair in forward})
+    chance = max(0, len({name for _, name in agreeing}) - 2) / num_programs if num_programs >= _ENOUGH_PROGRAMS else 0.0
+    found.sort(key=lambda item: -item[0])
+    return [(pair, chance) for _, pair in found[:_MOST_CLOSE]]
+
+
+def _ask_own(pair: _Pair, inputs: Sequence[Values]) -> Run:
+    """Return the run of the problem's own program on the benchmark's values."""
+    return Run(pair.own.program, pair.own.entry, tuple(pair.own.layout.render(pair.back(values)) for values in inputs))
+
+
+def _agree(cases: Sequence[Case], outputs: Sequence[Tokens | None], chance: float = 0.0) -> Agreement:
+    """Compare what cases expect with what a program gave; nothing is never right."""
+    expected = [case.expected for case in cases]
+    given = [("\0nothing",) if output is None else output for output in outputs]
+    return compare(expected, given, [chance] * len(cases))
+
+
+def _try_there(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSettings) -> list[_Trial]:
+    """Run the benchmark's programs on all of the problem's inputs; return the trials that go on."""
+    pairs = [trial.pair for trial in trials]
+    given = runner.run(
+        [
+            Run(pair.other.program, pair.other.entry, tuple(pair.there(case.values) for case in pair.own.cases))
+            if pair.other.program
+            else Run("", "", ())
+            for pair in pairs
+        ]
+    )
+    left = []
+    for trial, outputs in zip(trials, given, strict=True):
+        cases = trial.pair.own.cases
+        if trial.pair.other.program:
+            found = _agree(cases, outputs, trial.chance)
+            if found.share < settings.min_own_share:
+                continue
+            trial.add(found, f"its program gives {sum(found.agreed)} of {len(cases)} answers here ({found.how})")
+        left.append(trial)
+    return left
+
+
+def _try_here(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSettings) -> list[_Trial]:
+    """Run the problem's program on all of the benchmark's inputs; return the trials that go on."""
+    given = runner.run([_ask_own(trial.pair, [case.values for case in trial.pair.other.cases]) for trial in trials])
+    left = []
+    for trial, outputs in zip(trials, given, strict=True):
+        cases = trial.pair.other.cases
+        if trial.pair.own.program and cases:
+            found = _agree(cases, outputs)
+            if found.share < settings.min_other_share:
+                continue
+            trial.add(found, f"the program here gives {sum(found.agreed)} of {len(cases)} answers there ({found.how})")
+        left.append(trial)
+    return left
+
+
+def _try_varied(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSettings) -> list[_Trial]:
+    """Run both programs on varied inputs; where one gives nothing, the input says nothing."""
+    asked: list[Run] = []
+    for trial in trials:
+        pair = trial.pair
+        known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
+        has_both = bool(pair.own.program and pair.other.program)
+        inputs = vary(known, num=settings.num_varied if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
+        asked.append(_ask_own(pair, [tuple(values[place] for place in pair.order) for values in inputs]))
+        asked.append(Run(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs))))
+    given = runner.run(asked)
+    left = []
+    for trial, ours, theirs in zip(trials, given[::2], given[1::2], strict=True):
+        both = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
+        if both:
+            found = compare([a for a, _ in both], [b for _, b in both])
+            if found.share < settings.min_varied_share:
+                continue
+            trial.add(found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs")
+        left.append(trial)
+    return left

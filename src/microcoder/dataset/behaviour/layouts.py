@@ -1,0 +1,306 @@
+"""Inputs as values: how the inputs of one problem are laid out, found from the inputs themselves, and written again.
+
+    texts of stdin -> Layout -> values without counts -> stdin again; arguments of a function likewise
+
+A number that only says how many others follow is no value of its own: it is left out, and written again from them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+Values = tuple[Any, ...]
+
+_INT = re.compile(r"[+-]?(?:0|[1-9]\d*)")
+_FLOAT = re.compile(r"[+-]?\d+\.\d+(?:[eE][+-]?\d+)?")
+_MOST_ON_A_LINE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A part of an input."""
+
+    form: str
+    """`value` one token, `list` the tokens of a line, `line` a whole line as text, `column` a line each, `rows` a list
+    a line, `count` how many are in another item."""
+    of: int = -1
+    """`count`: the item that it counts. In `rows`, with 0: each line begins with its own length."""
+    width: int = 1
+    """`value`: how many stand on the line from here on, this one included; only the first of a line says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one problem's inputs are laid out."""
+
+    items: tuple[Item, ...]
+    is_call: bool = False
+    """Arguments of a function, a `value` each."""
+    is_repeated: bool = False
+    """The first line says how often the rest comes."""
+
+    def render(self, values: Values) -> Any:
+        """Return the input that holds these values: arguments of a call, or text for stdin."""
+        left = iter(values)
+        whole: list[Any] = [None if item.form == "count" else next(left) for item in self.items]
+        for place, item in enumerate(self.items):
+            if item.form == "count":
+                whole[place] = len(whole[item.of])
+        if self.is_call:
+            return whole
+        lines: list[str] = ["1"] if self.is_repeated else []
+        on_line = 0
+        for item, value in zip(self.items, whole, strict=True):
+            if item.form in ("value", "count"):
+                if on_line:
+                    lines[-1] += f" {_write(value)}"
+                else:
+                    lines.append(_write(value))
+                    on_line = item.width
+                on_line -= 1
+            elif item.form == "rows":
+                lines += [" ".join(map(_write, [len(row), *row] if item.of == 0 else row)) for row in value]
+            elif item.form == "column":
+                lines += map(_write, value)
+            else:
+                lines.append(_write(value) if item.form == "line" else " ".join(map(_write, value)))
+        return "\n".join(lines) + "\n"
+
+
+def _write(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A layout, and the values of each input in it."""
+
+    layout: Layout
+    values: tuple[Values, ...]
+
+
+def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
+    """Return the ways to see arguments of calls: as they are, and without those that count another."""
+    num = {len(row) for row in arguments}
+    if len(num) != 1 or not (width := num.pop()):
+        return []
+    plain = Layout(tuple(Item("value") for _ in range(width)), is_call=True)
+    found = [Read(plain, tuple(tuple(row) for row in arguments))]
+    counted = _without_counts(plain, found[0].values)
+    return [found[0], counted] if counted else found
+
+
+def _without_counts(layout: Layout, values: Sequence[Values]) -> Read | None:
+    """Leave out the numbers that are the length of another value in every input."""
+    items = list(layout.items)
+    # Where each value stands among the items; counts have none.
+    places = [place for place, item in enumerate(items) if item.form != "count"]
+    for column, place in enumerate(places):
+        if not all(type(row[column]) is int for row in values):
+            continue
+        for other, there in enumerate(places):
+            sized = other != column and all(isinstance(row[other], list | str) for row in values)
+            if sized and all(len(row[other]) == row[column] for row in values):
+                items[place] = replace(items[place], form="count", of=there)
+                break
+    if items == list(layout.items):
+        return None
+    kept = [column for column, place in enumerate(places) if items[place].form != "count"]
+    return Read(replace(layout, items=tuple(items)), tuple(tuple(row[column] for column in kept) for row in values))
+
+
+def read_texts(inputs: Sequence[str]) -> list[Read]:
+    """Return the ways in which texts of stdin can be read, the likeliest first; none where they have no common form."""
+    lines = [[line.split() for line in text.splitlines() if line.strip()] for text in inputs]
+    if not lines or not all(lines):
+        return []
+    found = []
+    for merges in (False, True):
+        items = _find_items(lines, merges=merges)
+        if items is None:
+            continue
+        read = Read(Layout(tuple(items)), _of_one_kind([_read(items, rows) for rows in lines]))
+        if all(other.layout != read.layout for other in found):
+            found.append(_without_counts(read.layout, read.values) or read)
+    # A sentence is one text as well as words, and a number may be meant by its digits.
+    lined = [_as_line(read) for read in found if any(item.form == "list" for item in read.layout.items)
+             and _has_words(read)]  # fmt: skip
+    return found + lined + [_as_digits(read) for read in found if any(type(v) is int for v in read.values[0])]
+
+
+def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
+    """Return the values with a column as texts where one of its values is no number, such as 0110."""
+    columns = []
+    for column in zip(*rows, strict=True):
+        is_mixed = any(isinstance(value, str) for value in column) and not all(isinstance(v, str) for v in column)
+        columns.append([str(value) if isinstance(value, int) else value for value in column] if is_mixed else column)
+    return tuple(zip(*columns, strict=True)) if columns else tuple(rows)
+
+
+def _as_digits(read: Read) -> Read:
+    return replace(read, values=tuple(tuple(str(v) if type(v) is int else v for v in row) for row in read.values))
+
+
+def split_repeated(inputs: Sequence[str], outputs: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Cut inputs that begin with how many cases follow, each of as many lines, into the cases; None where they do not.
+
+    What is printed must have as many lines a case.
+    """
+    cases: list[str] = []
+    printed: list[str] = []
+    heights: set[int] = set()
+    most = 0
+    for given, shown in zip(inputs, outputs, strict=True):
+        first, *rest = [line for line in given.splitlines() if line.strip()] or [""]
+        said = [line for line in shown.splitlines() if line.strip()]
+        num = int(first) if _INT.fullmatch(first.strip()) else 0
+        if num < 1 or len(rest) % num or len(said) % num or not rest or not said:
+            return None
+        height, spoken = len(rest) // num, len(said) // num
+        heights.add(height)
+        most = max(most, num)
+        cases += ["\n".join(rest[at * height : (at + 1) * height]) + "\n" for at in range(num)]
+        printed += ["\n".join(said[at * spoken : (at + 1) * spoken]) for at in range(num)]
+    return (cases, printed) if len(heights) == 1 and most > 1 else None
+
+
+def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item] | None:
+    """Go down the lines of all inputs together; None where they part.
+
+    Args:
+        inputs: lines of tokens.
+        merges: take a line of several alike tokens for a list, though it has the same length everywhere.
+    """
+    items: list[Item] = []
+    scalars: list[tuple[int, list[int]]] = []
+    """Places of numbers that may count, with what they are in each input."""
+    cursors = [0] * len(inputs)
+    while not all(cursor >= len(rows) for cursor, rows in zip(cursors, inputs, strict=True)):
+        left = [len(rows) - cursor for cursor, rows in zip(cursors, inputs, strict=True)]
+        counter = _find_count(scalars, left, items)
+        if counter is not None and (max(left) > 1 or min(left) == 0):
+            _take_rows(items, [rows[cursor:] for cursor, rows in zip(cursors, inputs, strict=True)], counter)
+            return items
+        if min(left) <= 0:
+            return None
+        lines = [rows[cursor] for cursor, rows in zip(cursors, inputs, strict=True)]
+        widths = [len(line) for line in lines]
+        counter = _find_count(scalars, widths, items)
+        is_alike = len({_shape(token) for line in lines for token in line}) == 1
+        if counter is not None and (len(set(widths)) > 1 or widths[0] > 1 or merges):
+            items[counter] = replace(items[counter], form="count", of=len(items))
+            items.append(Item("list"))
+        elif len(set(widths)) > 1 or (merges and widths[0] > 1 and is_alike) or widths[0] > _MOST_ON_A_LINE:
+            items.append(Item("list"))
+        else:
+            for place in range(widths[0]):
+                tokens = [line[place] for line in lines]
+                if all(_INT.fullmatch(token) for token in tokens):
+                    scalars.append((len(items), [int(token) for token in tokens]))
+                items.append(Item("value", width=widths[0] if place == 0 else 1))
+        cursors = [cursor + 1 for cursor in cursors]
+        # So many lines, and others after them.
+        for place, counts in scalars if len(set(left)) > 1 else []:
+            ahead = [rows[c : c + n] for c, n, rows in zip(cursors, counts, inputs, strict=True)]
+            after = [len(rows) - c - n for c, n, rows in zip(cursors, counts, inputs, strict=True)]
+            if items[place].form == "value" and len(set(after)) == 1 and after[0] > 0 and len(set(counts)) > 1:
+                _take_rows(items, ahead, place)
+                cursors = [cursor + num for cursor, num in zip(cursors, counts, strict=True)]
+                break
+    return items
+
+
+def _find_count(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], items: Sequence[Item]) -> int | None:
+    """Return the latest number that is this size in every input and counts nothing yet."""
+    for place, counts in reversed(scalars):
+        if items[place].form == "value" and counts == list(sizes):
+            return place
+    return None
+
+
+def _take_rows(items: list[Item], blocks: Sequence[list[list[str]]], counter: int) -> None:
+    items[counter] = replace(items[counter], form="count", of=len(items))
+    rows = [row for block in blocks for row in block]
+    if all(len(row) == 1 for row in rows):
+        items.append(Item("column"))
+    else:
+        sized = len({len(row) for row in rows}) > 1 and all(row[0] == str(len(row) - 1) for row in rows)
+        items.append(Item("rows", of=0 if sized else -1))
+
+
+def _shape(token: str) -> str:
+    return "n" if _INT.fullmatch(token) or _FLOAT.fullmatch(token) else "s"
+
+
+def _read(items: Sequence[Item], rows: Sequence[Sequence[str]]) -> Values:
+    values: list[Any] = []
+    line, on_line, place = 0, 0, 0
+    for at, item in enumerate(items, 1):
+        if item.form in ("value", "count"):
+            if not on_line:
+                on_line, place = item.width, 0
+            token = rows[line][place]
+            place, on_line = place + 1, on_line - 1
+            if not on_line:
+                line += 1
+            if item.form == "value":
+                values.append(_parse(token))
+        elif item.form == "list":
+            values.append(_parse_all(rows[line]))
+            line += 1
+        elif item.form == "line":
+            values.append(" ".join(rows[line]))
+            line += 1
+        else:
+            num = len(rows) - line - _lines_of(items[at:])
+            block = rows[line : line + num]
+            if item.form == "column":
+                values.append(_parse_all([row[0] for row in block]))
+            else:
+                values.append([_parse_all(row[1:] if item.of == 0 else row) for row in block])
+            line += num
+    return tuple(values)
+
+
+def _lines_of(items: Sequence[Item]) -> int:
+    """Return how many lines items take that take one each."""
+    lines, on_line = 0, 0
+    for later in items:
+        if later.form in ("value", "count"):
+            if not on_line:
+                lines, on_line = lines + 1, later.width
+            on_line -= 1
+        else:
+            lines += 1
+    return lines
+
+
+def _parse(token: str) -> Any:
+    if _INT.fullmatch(token):
+        return int(token) if len(token) < 200 else token
+    return float(token) if _FLOAT.fullmatch(token) else token
+
+
+def _parse_all(tokens: Sequence[str]) -> list[Any]:
+    """Return numbers where all are numbers, else the texts."""
+    parsed = [_parse(token) for token in tokens]
+    return list(tokens) if any(isinstance(value, str) for value in parsed) else parsed
+
+
+def _has_words(read: Read) -> bool:
+    return any(isinstance(value, list) and any(isinstance(one, str) for one in value) for row in read.values
+               for value in row)  # fmt: skip
+
+
+def _as_line(read: Read) -> Read:
+    items = tuple(Item("line") if item.form == "list" else item for item in read.layout.items)
+    values = tuple(
+        tuple(" ".join(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) and value
+              else value for value in row)
+        for row in read.values
+    )  # fmt: skip
+    return Read(replace(read.layout, items=items), values)

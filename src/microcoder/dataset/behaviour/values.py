@@ -1,0 +1,198 @@
+"""What values a problem takes and gives, whatever they are written like: kinds of inputs, tokens of outputs."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+Tokens = tuple[str, ...]
+"""An output as its numbers and words: no brackets, no quotes, `5` for `5.0`, `true` for `True`."""
+
+_TOKEN = re.compile(r"[^\s,\[\](){}\"'`]+")
+_LETTERS = {"n": "number", "s": "text", "b": "flag", "N": "numbers", "S": "texts", "T": "table", "R": "table of texts"}
+_NOTHING: frozenset[Tokens] = frozenset({(), ("-1",), ("none",), ("0",), ("1",)})
+_SMALL = 10
+_FLAG_CHANCE, _SMALL_CHANCE, _OTHER_CHANCE = 0.5, 0.25, 0.06
+"""How often an unrelated program gives the same: one of two labels, a number of one digit, anything else."""
+_COST = {"same": 0.0, "joined": 1.0, "shifted": 2.0, "with other words": 3.0}
+"""Bits that each freedom in the comparison takes away from the evidence."""
+
+
+def kind_of(values: Sequence[Any]) -> str:
+    """Return the kind that all values of one input are of, as a letter: `n` a number, `N` a list of them, `T` a list of
+    lists, `s` a text, `S` texts, `R` lists of texts, `b` a flag, `E` only empty lists, `x` anything else."""
+    kinds = {_kind(value) for value in values}
+    if len(kinds) > 1:
+        kinds.discard("E")
+    return kinds.pop() if len(kinds) == 1 else "x"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "b"
+    if isinstance(value, int | float):
+        return "n"
+    if isinstance(value, str):
+        return "s"
+    if not isinstance(value, list):
+        return "x"
+    inner = {_kind(item) for item in value}
+    if len(inner) > 1:
+        inner.discard("E")
+    if not inner:
+        return "E"
+    return {"n": "N", "s": "S", "N": "T", "S": "R", "E": "T"}.get(inner.pop(), "x") if len(inner) == 1 else "x"
+
+
+def describe_kinds(kinds: Sequence[str]) -> str:
+    """Return kinds in words."""
+    return ", ".join(_LETTERS.get(kind, "value") for kind in kinds)
+
+
+def tokens_of_value(value: Any) -> Tokens:
+    """Return the tokens of a returned value."""
+    found: list[str] = []
+    _flatten(value, found)
+    return tuple(found)
+
+
+def tokens_of_text(text: str) -> Tokens:
+    """Return the tokens of what a program printed."""
+    return tuple(_normal(token) for token in _TOKEN.findall(text))
+
+
+def tokens_of_json(text: str) -> Tokens:
+    """Return the tokens of an expected value, which is JSON."""
+    try:
+        return tokens_of_value(json.loads(text))
+    except (ValueError, RecursionError):
+        return tokens_of_text(text)
+
+
+def _flatten(value: Any, found: list[str]) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _flatten(key, found)
+            _flatten(item, found)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _flatten(item, found)
+    elif isinstance(value, str):
+        found.extend(tokens_of_text(value))
+    else:
+        found.append(_normal(str(value)))
+
+
+def _normal(token: str) -> str:
+    try:
+        number = float(token)
+    except ValueError:
+        return token.lower()
+    if not math.isfinite(number) or "_" in token:
+        return token.lower()
+    if number == int(number) and abs(number) < 1e15:
+        # A leading zero is a digit of a text.
+        return token if re.fullmatch(r"-?0\d+", token) else str(int(number))
+    return token if re.fullmatch(r"-?\d+", token) else f"{number:.5g}"
+
+
+class Agreement(NamedTuple):
+    """How far two programs give the same."""
+
+    agreed: tuple[bool, ...]
+    """For each input, in order."""
+    bits: float
+    """Evidence: how unlikely it is that an unrelated program agrees as far."""
+    how: str
+    """`same`, or the freedom that was taken: `shifted`, `joined`, `with other words`."""
+
+    @property
+    def share(self) -> float:
+        """Agreeing inputs of all."""
+        return sum(self.agreed) / len(self.agreed) if self.agreed else 0.0
+
+
+def compare(one: Sequence[Tokens], other: Sequence[Tokens], chances: Sequence[float] | None = None) -> Agreement:
+    """Return how far two programs' outputs on the same inputs agree, in the way in which they agree most.
+
+    Args:
+        one: outputs, an input each.
+        other: the other program's.
+        chances: for each input, the share of unrelated programs that agree on it, where it was measured.
+    """
+    counts = Counter(one)
+    odds = [
+        max(_chance(output), (counts[output] - 1) / len(one), chances[place] if chances else 0.0)
+        for place, output in enumerate(one)
+    ]
+    found = []
+    for how, agreed, tells in _ways(one, other):
+        bits = sum(
+            -math.log2(min(odd, 0.99)) for odd, is_same, counted in zip(odds, agreed, tells, strict=True)
+            if is_same and counted
+        )  # fmt: skip
+        found.append(Agreement(tuple(agreed), bits - _COST[how], how))
+    return max(found, key=lambda way: (sum(way.agreed), way.bits))
+
+
+def _chance(output: Tokens) -> float:
+    if len(output) > 1:
+        return _OTHER_CHANCE
+    word = output[0] if output else ""
+    if word in ("true", "false", "yes", "no", "none", "", "0", "1", "-1"):
+        return _FLAG_CHANCE
+    try:
+        return _SMALL_CHANCE if abs(float(word)) <= _SMALL else _OTHER_CHANCE
+    except ValueError:
+        return _SMALL_CHANCE if len(word) <= 2 else _OTHER_CHANCE
+
+
+def _ways(one: Sequence[Tokens], other: Sequence[Tokens]) -> list[tuple[str, list[bool], list[bool]]]:
+    """Return every way to compare: its name, where it agrees, and where that says something."""
+    everywhere = [True] * len(one)
+    same = [a == b for a, b in zip(one, other, strict=True)]
+    ways = [("same", same, everywhere)]
+    if all(same):
+        return ways
+    joined = [a == b or _are_joined(a, b) for a, b in zip(one, other, strict=True)]
+    ways.append(("joined", joined, everywhere))
+    for step in (1, -1):
+        shifted = [_shift(a, step) == b for a, b in zip(one, other, strict=True)]
+        ways.append(("shifted", shifted, everywhere))
+    ways.append(("with other words", *_relabel(one, other)))
+    return ways
+
+
+def _are_joined(one: Tokens, other: Tokens) -> bool:
+    """Whether two outputs are the same but for where their tokens end, such as `1 0 1` and `101`."""
+    return len(one) != len(other) and "".join(one) == "".join(other) != ""
+
+
+def _shift(output: Tokens, step: int) -> Tokens | None:
+    try:
+        return tuple(str(int(token) + step) for token in output)
+    except ValueError:
+        return None
+
+
+def _relabel(one: Sequence[Tokens], other: Sequence[Tokens]) -> tuple[list[bool], list[bool]]:
+    """Let every label stand for one other; the first time that it does says nothing."""
+    there: dict[Tokens, Tokens] = {}
+    back: dict[Tokens, Tokens] = {}
+    agreed, tells = [], []
+    for a, b in zip(one, other, strict=True):
+        is_label = _is_label(a) and _is_label(b)
+        is_new = is_label and a not in there and b not in back
+        if is_new:
+            there[a], back[b] = b, a
+        agreed.append(there[a] == b if is_label and a in there else a == b and not is_label)
+        tells.append(not is_new)
+    return agreed, tells
+
+
+def _is_label(output: Tokens) -> bool:
+    return output in _NOTHING or (len(output) <= 3 and not any(any(map(str.isdigit, token)) for token in output))

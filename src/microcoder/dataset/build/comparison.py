@@ -1,0 +1,62 @@
+"""The step that compares problems with benchmarks' by what their programs compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from pydantic import Field
+
+from microcoder.config import Config
+from microcoder.dataset.behaviour import BehaviourSettings, Runner, find_behaviour, index_behaviour
+from microcoder.dataset.build.config import SourceSettings
+from microcoder.dataset.build.works import read_benchmark_problems
+from microcoder.dataset.pipeline import Row
+from microcoder.dataset.pipeline.steps import Work
+from microcoder.dataset.rejections import reject, take_row
+from microcoder.evaluator import Judge
+from microcoder.evaluator.packages import STANDARD
+from microcoder.formats.candidates import Candidate
+
+_HITS_SHOWN = 3
+
+
+class CompareStep(Config):
+    """What the compare step needs."""
+
+    behaviour: BehaviourSettings
+    benchmarks: tuple[SourceSettings, ...] = Field(exclude=True)
+    """Where they lie; `benchmarks_digest` says what they hold."""
+    benchmarks_digest: str
+    memory: Path = Field(exclude=True)
+    """Where outputs are kept; it decides nothing."""
+    packages: str = Field(default=STANDARD, exclude=True)
+    environment: str
+    """What programs run on, by the content of the packages' file."""
+    workers: int | None = Field(default=None, exclude=True)
+    unsafe: bool = Field(default=False, exclude=True)
+
+
+@contextmanager
+def open_compare(settings: CompareStep) -> Iterator[Work]:
+    """Turn away what does the same as a problem of a benchmark."""
+    index = index_behaviour(read_benchmark_problems(settings.benchmarks))
+    with (
+        Judge(workers=settings.workers, packages=settings.packages, unsafe=settings.unsafe) as judge,
+        closing(Runner(judge, settings.memory / "outputs.sqlite")) as runner,
+        ThreadPoolExecutor(judge.workers) as threads,
+    ):
+
+        def compare(candidate: Candidate) -> Row:
+            hits = find_behaviour(candidate, index, runner, settings.behaviour)
+            if not hits:
+                return candidate
+            shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
+            return reject(candidate, "verify", "contaminated", shown)
+
+        def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
+            return threads.map(lambda one: take_row(one, "verify", compare), candidates)
+
+        yield work
