@@ -122,7 +122,7 @@ def count_memory(
         # FSDP2 puts a layer's weights together for its turn, and those of the next beside them; with their gradients.
         per_layer = (count.parameters - count.embedding_parameters) / architecture["num_hidden_layers"]
         gathered = count.embedding_parameters + 2 * per_layer
-        parts["gathered layers"] = gathered * (_BYTES[model.compute_dtype] + 4)
+        parts["gathered layers"] = gathered * (WEIGHT_BYTES[model.compute_dtype] + 4)
     parts["kept for backward"] = count.kept
     parts["working space of a pass"] = count.peak - count.kept
     cached = None
