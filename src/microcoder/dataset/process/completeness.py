@@ -147,7 +147,7 @@ def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
 
 
 def values_of(text: str) -> str:
-    """Return the values of an example or a test between single spaces, in small letters, names and brackets left out."""
+    """Return the values of an example or a test, in small letters between single spaces, without names and brackets."""
     text = re.sub(r"\b[^\W\d]\w*\s*=(?!=)\s*", " ", text)
     return " ".join(re.findall(r"[^\s,\[\]{}()\"'`]+", text)).lower()
 
