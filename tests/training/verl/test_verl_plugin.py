@@ -102,7 +102,7 @@ class Recorded:
 
 def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredRollout]:
     """What engine trl's path decides about the same responses."""
-    from microcoder.training.engines.verl.judged import FIELD, Judged
+    from microcoder.training.engines.verl.judged import Judged
     from microcoder.training.scoring import build_rules, score_rollouts
     from microcoder.training.tasks import Task
 
@@ -116,12 +116,7 @@ def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredR
         )
         for n, problem in enumerate(problems)
     ]
-    verdicts = [
-        Judged.read(
-            row["extra_fields"]["reward_extra_info"] | {FIELD: row["extra_fields"]["reward_extra_info"][FIELD]}, 0
-        ).verdict
-        for row in values
-    ]
+    verdicts = [Judged.read(row["extra_fields"]["reward_extra_info"], 0).verdict for row in values]
     rules = build_rules(trainer.algorithm, max_response_tokens=LIMIT, rewards=ALL_TESTS)
     judge: Any = Recorded(verdicts)
     scored = score_rollouts(rollouts, problems, judge=judge, rules=rules, seed=SEED, step=STEP)
