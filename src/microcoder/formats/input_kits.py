@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from microcoder.formats.candidates import InputKit, InputProgram, InputRecipe
+from microcoder.formats.programs import LANGUAGES
 
 TAKES = (
     "input_validators/**",
@@ -27,7 +28,8 @@ TAKES = (
 )
 """What is read of a package for it, besides its `data`."""
 
-_LANGUAGES = {".py": "python", ".py3": "python", ".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp"}
+_LANGUAGES = {**LANGUAGES, ".py3": "python"}
+_WITH_INCLUDES = ("cpp", "c")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([\w./-]+\.(?:h|hpp|hh|cpp|cc))[">].*$', re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
@@ -106,9 +108,13 @@ class _Reading:
         language = _LANGUAGES.get(_suffix(entry))
         if language is None or entry not in self.files:
             if role == "generator" or _suffix(name) not in (".h", ".hpp", ".hh", ".md", ".txt"):
-                self.left_out.append(f"{name}: no Python or C++")
+                self.left_out.append(f"{name}: no program in a language that is known")
             return None
-        code = self._inlined(entry, set()) if language == "cpp" else self._bundled(entry, beside)
+        code = self.files[entry]
+        if language in _WITH_INCLUDES:
+            code = self._inlined(entry, set())
+        elif language == "python":
+            code = self._bundled(entry, beside)
         return InputProgram.model_validate({"name": name, "role": role, "code": code, "language": language})
 
     def _inlined(self, path: str, seen: set[str]) -> str:

@@ -128,7 +128,7 @@ def test_bapctools_generators_are_read() -> None:
     assert recipes[4][:2] == ("secret/deep", "pair.py")
     assert recipes[5] == ("secret", "", (), "3 4\n")
     assert {one.name for one in kit.programs} == {"pair", "pair.py"}
-    assert kit.left_out == ("generators/nowhere: no Python or C++",)
+    assert kit.left_out == ("generators/nowhere: no program in a language that is known",)
 
 
 def test_recipes_are_spread_over_groups_with_the_largest_of_each() -> None:

@@ -6,7 +6,7 @@ package's own -> drawn and mutated -> a model's -> answered by agreeing referenc
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from microcoder.dataset.endpoint import Endpoint
@@ -159,30 +159,36 @@ def _choose(
     settings = answering.settings
     seed = seed_of(settings.seed, candidate.id, "mutants")
     choosing, held_out = find_wrong_programs(candidate, answering.references, settings, seed=seed)
-    seconds = max(settings.mutant_seconds, _TIMES_SLOWEST * max(one.seconds for one in tests))
     given = list(candidate.tests)
-    pool = [*given, *(one.test for one in tests)]
+    # A large test is there for the slow: on it a wrong program costs its limit and is not counted as caught.
+    small = [number for number, one in enumerate(tests) if not one.is_large] or list(range(len(tests)))
+    seconds = max(settings.mutant_seconds, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
+    pool = [*given, *(tests[number].test for number in small)]
     found = find_killers(judges.brief, answering, choosing, pool, seconds=seconds, num_orders=3, seed=seed)
     missed = [
-        {number - len(given) for number in killers} for killers in found if killers and min(killers) >= len(given)
+        {small[number - len(given)] for number in killers}
+        for killers in found
+        if killers and min(killers) >= len(given)
     ]
     room = max(settings.max_tests - len(given), settings.min_hidden_tests)
     chosen = choose_tests(tests, missed, most=room, num_large=settings.max_large)
     kept = [*given, *(tests[number].test for number in chosen)]
-    caught = find_killers(judges.brief, answering, held_out, kept, seconds=seconds, num_orders=2, seed=seed)
+    places = {number: number for number in range(len(given))}
+    places |= {len(given) + small.index(n): place for place, n in enumerate(chosen, len(given)) if n in small}
+    tried = sorted(places.values())
+    trying = [kept[place] for place in tried]
+    caught = find_killers(judges.brief, answering, held_out, trying, seconds=seconds, num_orders=2, seed=seed)
     uncaught = [one for one, killers in zip(held_out, caught, strict=True) if killers is not None and not killers]
     by_pool = find_killers(judges.brief, answering, uncaught, pool, seconds=seconds) if uncaught else []
     equivalent = {one.program for one, killers in zip(uncaught, by_pool, strict=True) if not killers}
-    places = {number: place for place, number in enumerate([*range(len(given)), *(len(given) + n for n in chosen)])}
     mutants = [
-        Mutant(name=one.name, killed_by=tuple(sorted(places[n] for n in killers if n in places)))
-        for one, killers in zip(choosing, found, strict=True)
-        if killers
-    ]
-    mutants += [
-        Mutant(name=one.name, killed_by=tuple(sorted(killers)), is_held_out=True)
-        for one, killers in zip(held_out, caught, strict=True)
-        if killers is not None and one.program not in equivalent
+        *_as_mutants(choosing, [killers or None for killers in found], places),
+        *_as_mutants(
+            [one for one in held_out if one.program not in equivalent],
+            [killers for one, killers in zip(held_out, caught, strict=True) if one.program not in equivalent],
+            dict(enumerate(tried)),
+            is_held_out=True,
+        ),
     ]
     origins = [*(candidate.origins or [_GIVEN] * len(given)), *(tests[number].origin for number in chosen)]
     groups = [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []
@@ -199,6 +205,23 @@ def _choose(
         groups=tuple(groups),
         mutants=tuple(mutants),
     )
+
+
+def _as_mutants(
+    wrong: Sequence[WrongProgram],
+    killers: Sequence[set[int] | None],
+    places: Mapping[int, int],
+    *,
+    is_held_out: bool = False,
+) -> list[Mutant]:
+    """Return the record of programs that could be run; `places` are those of the tests in the candidate."""
+    return [
+        Mutant(
+            name=one.name, killed_by=tuple(sorted(places[n] for n in failed if n in places)), is_held_out=is_held_out
+        )
+        for one, failed in zip(wrong, killers, strict=True)
+        if failed is not None
+    ]
 
 
 def find_wrong_programs(
