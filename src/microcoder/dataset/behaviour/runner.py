@@ -24,7 +24,7 @@ _SECONDS_A_PROCESS = 30.0
 _MEMORY_MIB = 1024
 _MOST_RUNS = 4000
 _MOST_FAULTS = 3
-_MOST_DEATHS = 8
+_MOST_DEATHS = 20
 """Processes of one question that programs may end before the rest is given up."""
 
 
