@@ -17,6 +17,7 @@ from microcoder.formats.candidates import Candidate
 _MOST_CASES = 24
 _MOST_CHARACTERS = 2000
 """Of an input or output: a larger one takes time and tells no more."""
+_LARGE, _ENOUGH_CASES = 1_000_000, 3
 _NAMED = re.compile(r"(?:^|[,;\s])\s*[A-Za-z_]\w*\s*=(?!=)\s*")
 _DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.MULTILINE)
 _METHOD = re.compile(r"def\s+(\w+)\s*\(")
@@ -94,12 +95,21 @@ def _form(candidate: Candidate, read: Read, expected: Sequence[Tokens], program:
 
 def _most_telling(cases: Sequence[Case]) -> tuple[Case, ...]:
     """Return up to so many cases, with as many different outputs as there are among the first."""
+    # Programs that count up to a number are many, and take all their time for a large one.
+    small = [case for case in cases if not _has_large(case.values)]
+    cases = small if len(small) >= _ENOUGH_CASES else cases
     seen: dict[Tokens, int] = {}
     ranked = []
     for place, case in enumerate(cases):
         seen[case.expected] = seen.get(case.expected, 0) + 1
         ranked.append((seen[case.expected], -min(len(str(case.values)), 60), place))
     return tuple(cases[place] for *_, place in sorted(ranked)[:_MOST_CASES])
+
+
+def _has_large(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_has_large, value))
+    return isinstance(value, int) and abs(value) > _LARGE
 
 
 def _entry_of(candidate: Candidate) -> str:

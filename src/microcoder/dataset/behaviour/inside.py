@@ -16,6 +16,7 @@ import time
 from typing import Any
 
 MOST_CHARACTERS = 4000
+PATIENCE = 10
 PRELUDE = """
 from typing import *
 from collections import *
@@ -70,6 +71,8 @@ def run(source: dict[str, Any], given: Any, functions: list[Any], seconds: float
     sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "replace")), encoding="utf-8")
     sys.stdout = sys.stderr = printed
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    # Inside one long call of C no handler runs: then the process ends, and the next one leaves this program out.
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE * seconds)
     try:
         if isinstance(given, str):
             try:
@@ -90,6 +93,7 @@ def run(source: dict[str, Any], given: Any, functions: list[Any], seconds: float
         return ["none", type(error).__name__]
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         sys.stdin, sys.stdout, sys.stderr = kept
 
 

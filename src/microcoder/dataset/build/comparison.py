@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -43,9 +44,11 @@ class CompareStep(Config):
 def open_compare(settings: CompareStep) -> Iterator[Work]:
     """Turn away what does the same as a problem of a benchmark."""
     index = index_behaviour(read_benchmark_problems(settings.benchmarks))
+    # A file of SQLite is for one machine; another one runs its own.
+    store = settings.memory / f"outputs-{platform.node()}.sqlite"
     with (
         Judge(workers=settings.workers, packages=settings.packages, unsafe=settings.unsafe) as judge,
-        closing(Runner(judge, settings.memory / "outputs.sqlite")) as runner,
+        closing(Runner(judge, store)) as runner,
         ThreadPoolExecutor(judge.workers) as threads,
     ):
 

@@ -21,14 +21,14 @@ SECONDS_PER_ROW = {
 """CPU seconds a row, measured on the public sets in this project's tests; verification varies a hundredfold with the
 number of programs and tests, and a model behind an endpoint takes as long as it takes."""
 SECONDS_PER_MB = {
-    "collect": 0.08,
-    "process": 0.08,
-    "filter": 0.06,
-    "deduplicate": 0.05,
-    "predict": 0.05,
-    "attempts": 0.05,
-    "select": 0.05,
-    "compare": 0.05,
+    "collect": 0.03,
+    "process": 0.03,
+    "filter": 0.02,
+    "deduplicate": 0.02,
+    "predict": 0.02,
+    "attempts": 0.02,
+    "select": 0.02,
+    "compare": 0.02,
     "verify": 0.6,
 }
 """CPU seconds a megabyte of rows, mostly of tests: each step reads and writes it, and programs are given it."""
