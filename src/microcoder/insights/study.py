@@ -29,6 +29,8 @@ Direction = Literal["higher", "lower", "same"]
 MICRO, QUICK = "micro", "quick"
 STUDIES = Path("studies")
 MIN_SEEDS = 3
+SEED = "{seed}"
+"""What stands for the run's seed in the values of a level."""
 
 
 class Predicate(Config):
@@ -89,7 +91,7 @@ class Level(Config):
     """One setting of the factor."""
 
     set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys over the baseline."""
+    """Recipe keys over the baseline; the value `"{seed}"` is the run's seed."""
     at: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """By scale: keys over `set`, for steps and lengths that another scale counts otherwise."""
     says: str = ""
@@ -230,8 +232,24 @@ def resolve_config(file: StudyFile, *, scale: str, level: str, seed: int) -> Tra
     return load_config(
         TrainConfig,
         [file.path.parent / chosen.baseline],
-        layers=[file.study.set, chosen.set, level_keys(file.study, scale=scale, level=level), {"seed": seed}],
+        layers=[
+            file.study.set,
+            chosen.set,
+            _fill_in(level_keys(file.study, scale=scale, level=level), seed),
+            {"seed": seed},
+        ],
     )
+
+
+def _fill_in(value: Any, seed: int) -> Any:
+    """Put the run's seed where a level says SEED: for what a seed is to vary besides the run."""
+    match value:
+        case dict():
+            return {key: _fill_in(item, seed) for key, item in value.items()}
+        case list() | tuple():
+            return [_fill_in(item, seed) for item in value]
+        case _:
+            return seed if value == SEED else value
 
 
 def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:

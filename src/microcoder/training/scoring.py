@@ -88,22 +88,32 @@ def score_rollouts(
         problems_P: the problems, in the same order.
         judge: the evaluator.
         rules: how rewards become advantages, and whose becomes zero, see `build_rules`.
-        seed: the run's seed, for the mask's draws.
+        seed: the run's seed, for the draws of the mask and of rewards.
         step: the training step, from 1.
     """
     programs_P_G, verdicts_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=rules.extract)
-    draws_P_G = [
+    draws_P_G, reward_draws_P_G = (
         [
-            draw_uniform(seed=seed, step=step, problem_id=problem.id, sample_index=index)
-            for index in range(len(rollouts_G))
+            [
+                draw_uniform(seed=seed, step=step, problem_id=purpose + problem.id, sample_index=index)
+                for index in range(len(rollouts_G))
+            ]
+            for rollouts_G, problem in zip(rollouts_P_G, problems_P, strict=True)
         ]
-        for rollouts_G, problem in zip(rollouts_P_G, problems_P, strict=True)
-    ]
+        for purpose in ("", "reward-")
+    )
     drafts_P_G = _judge_drafts(rollouts_P_G, programs_P_G, draws_P_G, problems_P, judge=judge, rules=rules)
     return [
         _score_group(*group, problem=problem, rules=rules)
         for *group, problem in zip(
-            rollouts_P_G, programs_P_G, verdicts_P_G, draws_P_G, drafts_P_G, problems_P, strict=True
+            rollouts_P_G,
+            programs_P_G,
+            verdicts_P_G,
+            draws_P_G,
+            drafts_P_G,
+            reward_draws_P_G,
+            problems_P,
+            strict=True,
         )
     ]
 
@@ -203,11 +213,15 @@ def _score_group(
     verdicts_G: Sequence[Verdict],
     draws_G: Sequence[float],
     drafts_G: Sequence[Verdict | None],
+    reward_draws_G: Sequence[float],
     *,
     problem: Problem,
     rules: Rules,
 ) -> list[ScoredRollout]:
-    worth_G = [rules.reward(problem, *judged) for judged in zip(rollouts_G, programs_G, verdicts_G, strict=True)]
+    worth_G = [
+        rules.reward(problem, *judged, draw=draw)
+        for *judged, draw in zip(rollouts_G, programs_G, verdicts_G, reward_draws_G, strict=True)
+    ]
     penalties_G = [
         rules.penalise(rollout, worth.total or 0.0) for rollout, worth in zip(rollouts_G, worth_G, strict=True)
     ]
