@@ -99,5 +99,5 @@ def test_a_step_draws_as_often_as_asked_and_the_same_when_it_is_done_again() -> 
 
 
 def test_without_a_draw_it_says_so() -> None:
-    with pytest.raises(ConfigError, match="noisy_verdict .* needs a draw"):
+    with pytest.raises(ConfigError, match=r"noisy_verdict .* needs a draw"):
         load_rewards([(NOISE, 1.0, {})])(PROBLEM, ROLLOUT, Program("x"), WRONG)
