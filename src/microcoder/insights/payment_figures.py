@@ -41,7 +41,7 @@ def draw_payments(name: str, by_grader: Mapping[str, Sequence[Sequence[Payments]
             ends.append(f"{grader}, {label}: {rows[:, 0].mean():.0%} to {rows[:, -1].mean():.0%}")
         axes.set_title(f"trained against {grader}", fontsize=9, loc="left")
         axes.set_ylim(-0.03, 1.03)
-        finish_axes(axes, ylabel="share of the rollouts", is_share=True, has_legend=False)
+        _finish(axes, "share of the rollouts" if axes is panels[0] else "")
     _legend(figure, panels[0])
     return render(figure, name, title, f"First and last step, means over seeds: {'; '.join(ends)}.")
 
@@ -87,11 +87,11 @@ def draw_errors(
         mean = np.mean(np.asarray(runs), axis=0)
         right.plot(range(1, len(mean) + 1), mean, style, color=colour, linewidth=1.6, label=label)
     right.set_ylim(bottom=0)
-    finish_axes(left, ylabel="right, against no errors", is_share=True, has_steps=False, has_legend=False)
+    _finish(left, "right, less than without errors")
     left.set_xlabel("share of verdicts turned")
     left.xaxis.set_major_formatter(left.yaxis.get_major_formatter())
     left.set_xticks([0.05, 0.1, 0.2])
-    finish_axes(right, ylabel="right", is_share=True, has_legend=False)
+    _finish(right, "right")
     _legend(figure, right)
     return render(figure, name, title, f"Change of accuracy, means over seeds: {'; '.join(told)}.")
 
@@ -103,8 +103,13 @@ def _new_panels(num: int) -> tuple[Figure, Sequence[Axes]]:
     with mpl.rc_context(dict(STYLE)):
         figure = Figure(figsize=(_WIDTH, _HEIGHT))
         axes = figure.subplots(1, num, squeeze=False)
-    figure.subplots_adjust(left=0.095, right=0.985, bottom=0.14, top=0.83, wspace=0.27)
+    figure.subplots_adjust(left=0.1, right=0.985, bottom=0.14, top=0.83, wspace=0.27)
     return figure, list(axes[0])
+
+
+def _finish(axes: Axes, ylabel: str) -> None:
+    finish_axes(axes, ylabel=ylabel, is_share=True, has_legend=False)
+    axes.yaxis.set_label_coords(-0.18, 0.5)
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
