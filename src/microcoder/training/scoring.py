@@ -219,8 +219,8 @@ def _score_group(
     rules: Rules,
 ) -> list[ScoredRollout]:
     worth_G = [
-        rules.reward(problem, *judged, draw=draw)
-        for *judged, draw in zip(rollouts_G, programs_G, verdicts_G, reward_draws_G, strict=True)
+        rules.reward(problem, rollout, program, verdict, draw=draw)
+        for rollout, program, verdict, draw in zip(rollouts_G, programs_G, verdicts_G, reward_draws_G, strict=True)
     ]
     penalties_G = [
         rules.penalise(rollout, worth.total or 0.0) for rollout, worth in zip(rollouts_G, worth_G, strict=True)
