@@ -7,8 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from microcoder.insights.effects import Effect, Verdict, estimate_effect, join_verdicts, judge_effect, student_quantile
+from microcoder.insights.design import Direction
+from microcoder.insights.effects import Effect, estimate_effect, estimate_rows, student_quantile
 from microcoder.insights.features import Series, holding_temperature, measure, parse_feature, resolution
+from microcoder.insights.verdicts import Verdict, judge_effect
 
 
 def series(values: list[float], *, has_start: bool = True) -> Series:
@@ -70,36 +72,67 @@ def test_the_holding_temperature_lies_between_those_tried() -> None:
 @pytest.mark.parametrize(
     ("low", "value", "high", "direction", "verdict"),
     [
-        (0.01, 0.05, 0.09, "higher", Verdict.HOLDS),
-        (0.001, 0.01, 0.019, "higher", Verdict.DOES_NOT),
-        (0.001, 0.01, 0.03, "higher", Verdict.UNDECIDED),
-        (-0.01, 0.05, 0.11, "higher", Verdict.UNDECIDED),
-        (-0.09, -0.05, -0.01, "higher", Verdict.DOES_NOT),
-        (-0.09, -0.05, -0.01, "lower", Verdict.HOLDS),
-        (0.01, 0.05, 0.09, "lower", Verdict.DOES_NOT),
-        (-0.01, 0.0, 0.01, "same", Verdict.HOLDS),
-        (-0.03, 0.0, 0.03, "same", Verdict.UNDECIDED),
-        (0.01, 0.05, 0.09, "same", Verdict.DOES_NOT),
-        (0.005, 0.015, 0.025, "same", Verdict.UNDECIDED),
-        (-math.inf, 0.5, math.inf, "higher", Verdict.UNDECIDED),
+        (0.01, 0.05, 0.09, "higher", Verdict.SUPPORTED),
+        (0.001, 0.015, 0.029, "higher", Verdict.SUPPORTED),
+        (0.001, 0.01, 0.019, "higher", Verdict.CONTRADICTED),
+        (-0.01, 0.05, 0.11, "higher", Verdict.INCONCLUSIVE),
+        (-0.09, -0.05, -0.01, "higher", Verdict.CONTRADICTED),
+        (-0.09, -0.05, -0.01, "lower", Verdict.SUPPORTED),
+        (0.01, 0.05, 0.09, "lower", Verdict.CONTRADICTED),
+        (-0.01, 0.0, 0.01, "same", Verdict.SUPPORTED),
+        (0.001, 0.01, 0.019, "same", Verdict.SUPPORTED),
+        (-0.03, 0.0, 0.03, "same", Verdict.INCONCLUSIVE),
+        (0.01, 0.05, 0.09, "same", Verdict.CONTRADICTED),
+        (-math.inf, 0.5, math.inf, "higher", Verdict.INCONCLUSIVE),
     ],
 )
-def test_the_table_of_verdicts(low: float, value: float, high: float, direction: str, verdict: Verdict) -> None:
-    effect = Effect(value, low, high, 3, 0, ())
-    assert judge_effect(effect, direction=direction, least=0.02) is verdict  # type: ignore[arg-type]
+def test_the_table_of_verdicts(low: float, value: float, high: float, direction: Direction, verdict: Verdict) -> None:
+    found = judge_effect(Effect(value, low, high, 3, 0, (value,), 2.0), direction=direction, least=0.02)
+    assert found.verdict is verdict
+    p = {Verdict.SUPPORTED: found.p_for, Verdict.CONTRADICTED: found.p_against}
+    assert p.get(verdict, 0.0) < 0.05
+    assert verdict.is_conclusive or min(p.values()) > 0.05
 
 
-def test_all_predicates_of_a_claim_must_hold() -> None:
-    assert join_verdicts([Verdict.HOLDS, Verdict.HOLDS]) is Verdict.HOLDS
-    assert join_verdicts([Verdict.HOLDS, Verdict.UNDECIDED]) is Verdict.UNDECIDED
-    assert join_verdicts([Verdict.UNDECIDED, Verdict.DOES_NOT]) is Verdict.DOES_NOT
-    assert join_verdicts([Verdict.NOT_RUN, Verdict.DOES_NOT]) is Verdict.NOT_RUN
-
-
-def test_one_seed_decides_nothing_and_equal_values_on_a_grid_are_not_certain() -> None:
+def test_one_seed_decides_nothing_and_equal_values_are_no_certainty() -> None:
     assert math.isinf(estimate_effect(np.array([[0.5]])).high)
-    assert estimate_effect(np.zeros((3, 1))).high == 0.0
+    # Nothing bounds a length that did not vary; a share is bounded by what eight draws can miss.
+    assert math.isinf(estimate_effect(np.zeros((3, 1))).high)
+    assert estimate_effect(np.zeros((8, 1)), span=1.0).high == pytest.approx(1 - 0.025 ** (1 / 8))
     assert estimate_effect(np.zeros((3, 1)), resolution=0.2).high > 0.1
+
+
+def test_seeds_that_share_one_sample_set_count_once() -> None:
+    row = np.concatenate([[0.1], np.linspace(0.0, 0.2, 50)])
+    assert estimate_effect(np.stack([row, row, row]), num_problems=60).num_seeds == 1
+    assert math.isinf(estimate_effect(np.stack([row, row, row]), num_problems=60).low)
+    assert estimate_effect(np.stack([row, row + 0.01, row]), num_problems=60).num_seeds == 2
+
+
+def test_rows_of_own_units_get_the_spread_of_seeds_and_shared_ones_that_of_units_too() -> None:
+    rng = np.random.default_rng(0)
+    ability = rng.normal(0, 1, 40)
+    shared = {s: {f"p{u}": ability[u] + 0.01 * rng.standard_normal() for u in range(40)} for s in range(4)}
+    own = {seed: {f"{seed}/{unit}": value for unit, value in units.items()} for seed, units in shared.items()}
+    wide, narrow = estimate_rows(shared), estimate_rows(own)
+    assert wide.value == pytest.approx(narrow.value)
+    assert (wide.num_units, narrow.num_units) == (40, 160)
+    assert wide.half_width == pytest.approx(2.02 * np.std(ability, ddof=1) / math.sqrt(40), rel=0.05)
+    assert narrow.half_width < wide.half_width / 10
+    assert estimate_rows({0: shared[0], 1: shared[0]}).num_seeds == 1
+
+
+def test_yes_or_no_pairs_that_hardly_differ_get_the_interval_of_paired_proportions() -> None:
+    none = {seed: {f"{seed}/{unit}": 0.0 for unit in range(100)} for seed in range(3)}
+    bound = estimate_rows(none, span=1.0)
+    assert (bound.low, bound.high) == pytest.approx((-(1 - 0.025 ** (1 / 300)), 1 - 0.025 ** (1 / 300)))
+    one = estimate_rows({**none, 0: {**none[0], "0/0": 1.0}}, span=1.0)
+    # Bonett and Price: (n12 + 1) and (n21 + 1) of n + 2.
+    p12, p21 = 2 / 302, 1 / 302
+    half = 1.959964 * math.sqrt((p12 + p21 - (p12 - p21) ** 2) / 302)
+    assert (one.low, one.high) == pytest.approx((p12 - p21 - half, p12 - p21 + half), rel=1e-4)
+    assert one.value == pytest.approx(1 / 300)
+    assert one.low < one.value < one.high
 
 
 @pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.70620), (2, 4.30265), (4.5, 2.65882), (59, 2.00100)])

@@ -12,6 +12,9 @@ from microcoder.insights.payments import count_payments, read_payments
 from microcoder.insights.study import MICRO, StudyFile, StudyRun, load_study, plan_runs
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.observer import Silent
+from microcoder.training.reward_config import build_rewards
+
+ROOT = Path(__file__).parents[2]
 
 BASELINE = """
 num_steps = 2
@@ -26,17 +29,26 @@ evaluator = { workers = 1 }
 """
 STUDY = """
 question = "What is paid?"
+done = "Little."
+next = "More."
 factor = "errors"
 baseline = "baseline.toml"
 reference = "no errors"
 seeds = [0, 1, 2]
-metrics = ["reward"]
 [levels."no errors"]
 [levels."naive grader, 20 %"]
 set = { rewards = [{ name = "microcoder.flawed.naive_grader:fooled_in_process" }] }
 [[levels."systematic false accepts, 20 %".set.rewards]]
 name = "microcoder.flawed.noisy_judge:noisy_verdict"
 options = { kind = "systematic", false_accepts = 0.2, pattern = "{seed}" }
+[[claims]]
+id = "X9"
+says = "Errors matter."
+short = "errors matter"
+paper = "Not in it."
+family = "training"
+design = "None."
+undecidable = { reason = "Two steps.", compute = "More." }
 """
 
 
@@ -92,6 +104,24 @@ def test_figures_and_tables_are_of_the_finished_runs(
         assert "tricks" in svg or "no errors" in svg
     with pytest.raises(DataError, match="no finished run of graders"):
         report_errors(study, root=tmp_path, output=tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "studies/judges").glob("*.toml")), ids=lambda path: path.stem)
+def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
+    file = load_study(path)
+    runs = plan_runs(file, scale=MICRO, root=tmp_path)
+    assert len({run.folder for run in runs}) == len(runs) == 3 * len(file.study.levels)
+    for run in runs:
+        rewards = build_rewards(run.config.rewards)
+        assert (rewards.parts[0][0].label == "all_tests") == (run.level == file.study.reference)
+        alike = run.config.model_copy(update={"rewards": runs[0].config.rewards, "seed": 0})
+        assert alike == runs[0].config
+        options = run.config.rewards[0].options
+        assert options.get("pattern", run.seed) == run.seed
+        # The table and the figure read kind and rate of errors from a level's name.
+        if rate := options.get("false_accepts") or options.get("false_rejects"):
+            what = "accepts" if "false_accepts" in options else "rejects"
+            assert run.level == f"{options['kind']} false {what}, {rate:.0%}".replace("%", " %")
 
 
 def test_payments_are_counted_from_rows_and_unscored_ones_left_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,7 +10,9 @@ import pytest
 from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
-from microcoder.insights.study import QUICK, find_studies, plan_runs
+from microcoder.insights.catalogue import INSIGHTS
+from microcoder.insights.design import QUICK
+from microcoder.insights.study import find_studies, plan_runs
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,32 +32,60 @@ def report(folder: Path, name: str, *words: str) -> None:
     main(["study", "report", *words, "--quick", "--runs", str(folder / "runs"), "-o", str(folder / name)])
 
 
-def test_a_page_says_what_was_found_and_what_is_missing(folder: Path) -> None:
+def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path) -> None:
     report(folder, "a", "kl_and_clip")
     page = (folder / "a" / "008_kl_and_clip.md").read_text()
-    assert "5 of 6 runs are finished" in page
-    assert "2 of 3" in page
-    assert "### K1: No KL with high clip" in page
-    # The same seeds pretend the same learning, so there is no difference to find.
-    assert "| +0 [+0, +0] | +0, +0 | 2 seeds |" in page
-    assert "**does not**. The paper: Diversity 0.67 to 0.2 with KL" in page
+    opening = page.split("## Claims")[0]
+    words = ["Asked", "Done", "Seen", "It means", "Next"]
+    assert [line.split(":**")[0].strip("*") for line in opening.splitlines() if line.startswith("**")] == words
+    assert opening.count("](008_kl_and_clip-figure.svg)") == page.count(".svg)") == 1
+    ElementTree.parse(folder / "a" / "008_kl_and_clip-figure.svg")
+    # The same seeds pretend the same learning, so the setting changed nothing.
+    assert "The treatment was too weak here to ask whether" in opening
+    assert "| K1 | " in page
+    assert "**cannot appear here**" in page
+    assert "Before the runs: A spread between seeds of" in page
+    assert "| 2 of at most " in page
     assert "algorithm.kl_coefficient = 0.001" in page
     assert "microcoder study run 008_kl_and_clip --quick" in page
-    for figure in (folder / "a").glob("*.svg"):
-        ElementTree.parse(figure)
-        assert f"({figure.name})" in page
-    assert (folder / "a" / "008_kl_and_clip-effects.svg").exists()
 
 
-def test_the_scoreboard_has_every_claim_and_the_same_bytes_again(folder: Path) -> None:
+def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> None:
     for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "008_kl_and_clip-length.svg").write_text("of an earlier version")
         report(folder, name, "--all")
-    board = (folder / "a" / "README.md").read_text()
-    assert "Of 34 claims: 1 does not, 33 not run." in board
-    rows = [line for line in board.splitlines() if line.startswith("| ")]
-    assert len([row for row in rows if "**" in row or "not run" in row]) == 34 + 1
+    index = (folder / "a" / "README.md").read_text()
+    assert "Of 34 claims: 1 cannot appear here and 33 not run." in index
+    assert [name for name in INSIGHTS if f"\n| {name} | " not in index] == []
+    assert len(index.splitlines()) < 60
+    results = json.loads((folder / "a" / "results.json").read_text())
+    assert {claim["verdict"] for claim in results["claims"]} == {"cannot appear here", "not run"}
     first, second = ({p.name: p.read_bytes() for p in sorted((folder / name).iterdir())} for name in ("a", "b"))
     assert first == second
+    assert "008_kl_and_clip-length.svg" not in first
+
+
+def test_reports_of_two_sets_of_seeds_are_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, verdicts in (("a", ["supported", "contradicted", "inconclusive"]), ("b", ["supported"] * 3)):
+        claims = [{"id": f"T{i}", "verdict": verdict} for i, verdict in enumerate(verdicts, 1)]
+        (folder / name).mkdir()
+        (folder / name / "results.json").write_text(json.dumps({"format": 1, "claims": claims}))
+    main(["study", "compare", str(folder / "a"), str(folder / "b")])
+    told = capsys.readouterr().out
+    assert "1 of 2 concluded verdicts are the same in both (50%)" in told
+    assert "T2: contradicted, then supported" in told
+
+
+def test_the_plan_says_what_the_seeds_can_show(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    main(["study", "plan", "kl_and_clip"])
+    told = capsys.readouterr().out
+    assert "K1 (" in told
+    assert "seeds give a half width of" in told
+    assert "1 claims: 1 are tested" in told
 
 
 def test_without_runs_it_says_what_to_type(

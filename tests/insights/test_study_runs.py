@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.insights.study import MICRO, load_study, plan_runs
+from microcoder.insights.design import MICRO
+from microcoder.insights.study import load_study, plan_runs
 from microcoder.runs import RunDirectory
 
 ROOT = Path(__file__).parents[2]

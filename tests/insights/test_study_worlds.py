@@ -9,7 +9,8 @@ from statistics import fmean
 from microcoder.config import load_config
 from microcoder.evaluator import Judge
 from microcoder.extract import extract_program
-from microcoder.insights.study import QUICK, find_studies, resolve_config
+from microcoder.insights.design import QUICK
+from microcoder.insights.study import find_studies, resolve_config
 from microcoder.micro import DemonstrationNoise, generate_demonstrations
 from microcoder.micro.problems import make_problem
 from microcoder.training.config import TrainConfig

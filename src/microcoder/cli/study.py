@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+import json as json_module
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from microcoder.cli.study_display import StudyDisplay, duration
 from microcoder.cli.train import require_training
 from microcoder.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
-    from microcoder.insights.study import StudyFile, StudyRun
+    from microcoder.insights.study import StudyFile, Work
 
 app = App(
     name="study", help="Run controlled experiments, judge the paper's claims by them, and plan them at full scale."
 )
 RUNS = Path("runs/studies")
+BUDGET_MINUTES = 60.0
+"""Of the whole quick catalogue on two cores."""
 
 Name = Annotated[str | None, Parameter(show_default=False)]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -32,61 +35,87 @@ def run(
     all: Flag = False,
     quick: Flag = False,
     jobs: int | None = None,
+    budget_minutes: float | None = None,
+    seeds_from: int = 0,
     runs: Path = RUNS,
     dry_run: Flag = False,
+    json: Flag = False,
 ) -> None:
-    """Do the runs of a study that are missing, several at a time; the same command goes on where it was stopped.
+    """Do what is missing of a study, several pieces at a time; the same command resumes.
 
     Parameters
     ----------
     name
         A study file, or a name (or a part of one) in studies/.
     all
-        Every study; runs that several studies share are done once.
+        Every study; what several studies share is done once.
     quick
         The small version: fewer and smaller steps.
     jobs
         Runs at a time; by default one a core.
+    budget_minutes
+        When to begin nothing more, counted with what earlier commands took; by default 60 for --all --quick.
+    seeds_from
+        Added to every seed, to ask the same again with others.
     runs
         Folder of all studies' runs.
     dry_run
-        Print what would be run and how long it would take, and stop.
+        Print what would be run first and how long it would take, and stop.
+    json
+        Print one JSON object in place of sentences.
     """
-    from microcoder.insights.study import MICRO, QUICK, distinct_runs, plan_runs
-    from microcoder.insights.workload import catalogue, default_jobs, estimate_seconds, measure_speed
-    from microcoder.runs import write_json
+    from microcoder.insights.design import MICRO, QUICK
+    from microcoder.insights.results import judge_study
+    from microcoder.insights.rounds import Rounds
+    from microcoder.insights.study import distinct_work, plan_work
+    from microcoder.insights.workers import Workers
+    from microcoder.insights.workload import Speeds, default_jobs, estimate_seconds
 
-    studies = _choose(name, all)
-    scale = QUICK if quick else MICRO
-    planned = [run for file in studies for run in plan_runs(file, scale=scale, root=runs)]
-    distinct = distinct_runs(planned)
-    missing = [run for run in distinct if not run.is_finished]
-    jobs = jobs or default_jobs()
-    speed = measure_speed(distinct)
-    seconds = estimate_seconds(missing, jobs=jobs, speed=speed or 1.0)
-    for run in distinct if dry_run else ():
-        print(f"{'finished' if run.is_finished else 'missing '}  {run.folder}  {run.label}")
-    print(
-        f"{len(planned)} runs of {len(studies)} studies, {len(distinct)} distinct, {len(missing)} missing; "
-        f"about {duration(seconds)} with {jobs} at a time "
-        f"({'at the speed of finished runs' if speed else 'on a quiet machine; no finished run to tell'})",
-        flush=True,
+    studies, scale, jobs = _choose(name, all), QUICK if quick else MICRO, jobs or default_jobs()
+    planned = [(file, plan_work(file, scale=scale, root=runs, seeds_from=seeds_from)) for file in studies]
+    works = distinct_work([work for _, found in planned for work in found])
+    speeds = Speeds(works)
+    budget = budget_minutes or (BUDGET_MINUTES if all and quick else None)
+    rounds = Rounds(
+        planned,
+        look=lambda file: judge_study(file, scale=scale, root=runs, seeds_from=seeds_from).claims,
+        seconds_of=speeds.seconds_of,
+        budget_seconds=None if budget is None else 60 * budget,
+        spent_seconds=speeds.spent_seconds / jobs,
     )
+    missing = rounds.waiting
+    told = {
+        "num_studies": len(studies),
+        "num_planned": len(works),
+        "num_finished": sum(work.is_finished for work in works),
+        "next": [{"folder": str(work.folder), "label": work.label} for work in missing],
+        "seconds": round(estimate_seconds(missing, jobs=jobs, speeds=speeds)),
+        "jobs": jobs,
+        "budget_minutes": budget,
+        "spent_minutes": round(speeds.spent_seconds / jobs / 60, 1),
+    }
+    if not json:
+        for work in works if dry_run else ():
+            print(f"{'finished' if work.is_finished else 'missing '}  {work.folder}  {work.label}")
+        print(_tell_plan(told, is_measured=speeds.is_known), flush=True)
     if dry_run or not missing:
+        if json:
+            _print_json(told)
         return
     require_training()
-    from microcoder.insights.workers import Workers
-
-    for folder in {run.folder.parent for run in distinct}:
-        write_json(folder / "runs.json", catalogue([run for run in planned if run.folder.parent == folder], folder))
+    _write_catalogue([work for _, found in planned for work in found])
     command = ["microcoder", "study", "run", *([name] if name else ["--all"]), *(["--quick"] if quick else [])]
-    with _Display(missing, jobs=jobs) as display:
-        failures = Workers(jobs=jobs, logs=runs / "logs", observer=display, command=command).run(missing)
+    with StudyDisplay(missing, jobs=jobs, seconds_of=speeds.seconds_of) as display:
+        failures = Workers(jobs=jobs, logs=runs / "logs", observer=display, command=command).run(rounds)
+    left = sorted({work.label for work in rounds.left_out})
+    if json:
+        finished = sum(work.is_finished for work in works)
+        _print_json(told | {"num_finished": finished, "left_out": left, "failed": [f.work.label for f in failures]})
+    elif left:
+        print(f"the budget of {budget:g} minutes is spent; not begun: {'; '.join(left)}")
     if failures:
-        told = "\n".join(f"  {failure.run.label}: {failure.error}" for failure in failures)
-        raise TrainingError(
-            f"{len(failures)} of {len(missing)} runs failed; the same command tries them again:\n{told}"
-        )
+        reasons = "\n".join(f"  {failure.work.label}: {failure.error}" for failure in failures)
+        raise TrainingError(f"{len(failures)} runs failed; the same command tries them again:\n{reasons}")
 
 
 @app.command
@@ -99,15 +128,17 @@ def report(
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("docs/insights"),
     runs: Path = RUNS,
     code: str | None = None,
+    seeds_from: int = 0,
+    json: Flag = False,
 ) -> None:
-    """Judge the claims by the finished runs: a page a study with curves, and a scoreboard over all.
+    """Judge the claims by what is finished: a page a study, and an index of all claims.
 
     Parameters
     ----------
     name
         A study file, or a name (or a part of one) in studies/.
     all
-        Every study, and the scoreboard.
+        Every study, and the index.
     quick
         The runs of the small version.
     output
@@ -116,13 +147,26 @@ def report(
         Folder of all studies' runs.
     code
         Digest of the code whose runs are meant (a folder in `runs`); by default that of the code at hand.
+    seeds_from
+        Added to every seed.
+    json
+        Print the results as one JSON object, and write no page.
     """
-    from microcoder.insights.study import MICRO, QUICK
+    from microcoder.insights.design import MICRO, QUICK
+    from microcoder.insights.results import as_records, judge_studies
+    from microcoder.insights.study import find_studies
     from microcoder.insights.study_report import write_study_report
 
-    studies = _choose(name, all)
+    studies, scale = _choose(name, all), QUICK if quick else MICRO
+    # A claim is judged among all of them, also where one study alone is asked for.
+    family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
+    if json:
+        judged = judge_studies(family, scale=scale, root=runs, code=code, seeds_from=seeds_from)
+        names = {file.name for file in studies}
+        _print_json(as_records([study for study in judged if study.file.name in names]))
+        return
     page = write_study_report(
-        studies, scale=QUICK if quick else MICRO, root=runs, output=output, code=code, has_scoreboard=name is None
+        studies, scale=scale, root=runs, output=output, code=code, seeds_from=seeds_from, family=family
     )
     print(page)
 
@@ -133,11 +177,12 @@ def plan(
     /,
     *,
     all: Flag = False,
-    scale: str,
+    scale: str = "quick",
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     price: float = 2.5,
+    json: Flag = False,
 ) -> None:
-    """Write the recipes and the launch plan of a study at full scale, with what it will cost.
+    """Print what the claims' seeds can show before anything is run; for a model's scale, write recipes and costs.
 
     Parameters
     ----------
@@ -146,15 +191,91 @@ def plan(
     all
         Every study.
     scale
-        A scale of the study, such as qwen3-4b.
+        `quick` or `micro`: each claim's design, smallest effect, expected half width and power. A model's, such as
+        qwen3-4b: the recipes, the launch script and what it will cost.
     output
-        Folder of the plan; by default plans/<scale>.
+        Folder of the launch plan; by default plans/<scale>.
     price
         Dollars per H100-hour.
+    json
+        Print the designs as one JSON object.
     """
+    from microcoder.insights.design import MICRO, QUICK
+    from microcoder.insights.expectations import expectation_rows
     from microcoder.insights.launch import write_plan
 
-    print(write_plan(_choose(name, all), scale=scale, output=output or Path("plans") / scale, dollars_per_hour=price))
+    studies = _choose(name, all)
+    if scale not in (MICRO, QUICK):
+        print(write_plan(studies, scale=scale, output=output or Path("plans") / scale, dollars_per_hour=price))
+        return
+    rows = expectation_rows(studies, scale=scale)
+    if json:
+        _print_json({"scale": scale, "claims": rows})
+        return
+    for row in rows:
+        print(f"{row['id']} ({row['family']}, {row['study']}): {row['short']}\n  {row['design']}")
+        if row["compared"]:
+            print(f"  {row['compared']}; {row['claimed']}.")
+        print(f"  {row['told']}\n")
+    decided, precise = [r for r in rows if r["compared"]], [r for r in rows if r["is_precise"]]
+    print(
+        f"{len(rows)} claims: {len(decided)} are tested, {len(precise)} of them with an expected half width of at most "
+        f"the smallest effect of interest; {len(rows) - len(decided)} are not decidable at this scale."
+    )
+
+
+@app.command
+def compare(first: Path, second: Path, /, *, json: Flag = False) -> None:
+    """Say which conclusions of one report are also those of another, with other seeds.
+
+    Parameters
+    ----------
+    first
+        Folder of a report, or its results.json.
+    second
+        The other's.
+    json
+        Print one JSON object in place of sentences.
+    """
+    from microcoder.insights.results import compare_results, read_results
+
+    found = compare_results(read_results(first), read_results(second))
+    if json:
+        changed = [{"id": name, "first": before, "second": after} for name, before, after in found.changed]
+        _print_json({"kept": found.kept, "changed": changed, "share_kept": found.share_kept})
+        return
+    total = len(found.kept) + len(found.changed)
+    if found.share_kept is None:
+        print(f"{first} concludes nothing, so there is nothing to keep")
+        return
+    print(f"{len(found.kept)} of {total} concluded verdicts are the same in both ({found.share_kept:.0%})")
+    for name, before, after in found.changed:
+        print(f"  {name}: {before}, then {after}")
+
+
+def _write_catalogue(works: Sequence[Work]) -> None:
+    """Write beside the runs what each folder stands for."""
+    from microcoder.insights.workload import catalogue
+    from microcoder.runs import write_json
+
+    for folder in {work.folder.parent for work in works}:
+        write_json(folder / "runs.json", catalogue([work for work in works if work.folder.parent == folder], folder))
+
+
+def _print_json(value: object) -> None:
+    print(json_module.dumps(value, indent=2))
+
+
+def _tell_plan(told: Mapping[str, Any], *, is_measured: bool) -> str:
+    how = "at the speed of what is finished" if is_measured else "on a quiet machine; nothing finished to tell"
+    text = (
+        f"{told['num_planned']} distinct runs and measurements at most, of {told['num_studies']} studies; "
+        f"{told['num_finished']} finished; next {len(told['next'])}, about {duration(told['seconds'])} with "
+        f"{told['jobs']} at a time ({how})"
+    )
+    if told["budget_minutes"]:
+        text += f"; {told['spent_minutes']:g} of {told['budget_minutes']:g} minutes are spent"
+    return text
 
 
 def _choose(name: str | None, everything: bool) -> list[StudyFile]:
@@ -163,80 +284,3 @@ def _choose(name: str | None, everything: bool) -> list[StudyFile]:
     if (name is None) != everything:
         raise ConfigError("give the name of one study, or --all")
     return find_studies(name)
-
-
-def duration(seconds: float) -> str:
-    """Return a time for people."""
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
-
-
-class _Display:
-    """Bars on a terminal; elsewhere a line when a run ends."""
-
-    def __init__(self, missing: Sequence[StudyRun], *, jobs: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        from microcoder.insights.workload import remaining_work
-
-        self._console = Console(stderr=True)
-        self._work = {run.folder: remaining_work(run) for run in missing}
-        self._share: dict[Path, float] = {}
-        self._since: dict[Path, float] = {}
-        self._num_ended = 0
-        self._started = time.monotonic()
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[told]}"),
-            console=self._console,
-            disable=not self._console.is_terminal,
-            transient=True,
-        )
-        self._whole = self._bars.add_task("all runs", total=1.0, told="")
-        self._rows = [self._bars.add_task("", total=1.0, told="starting") for _ in range(jobs)]
-
-    def __enter__(self) -> _Display:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
-
-    def started(self, run: StudyRun, *, worker: int) -> None:
-        """Give the run a bar."""
-        self._since[run.folder] = time.monotonic()
-        self._bars.update(self._rows[worker], description=run.label, completed=0.0, told="starting")
-
-    def advanced(self, run: StudyRun, event: dict[str, Any], *, worker: int) -> None:
-        """Move the run's bar."""
-        if event["kind"] == "step":
-            share = event["step"] / event["num_steps"]
-            self._share[run.folder] = share
-            told = f"step {event['step']}/{event['num_steps']}"
-            self._bars.update(self._rows[worker], completed=share, told=told)
-        elif event["kind"] == "phase":
-            self._bars.update(self._rows[worker], told=event["name"])
-        self._bars.update(self._whole, completed=self._done, told=f"{self._num_ended} done, {self._left} left")
-
-    def ended(self, run: StudyRun, event: dict[str, Any], *, worker: int) -> None:
-        """Write a line that stays."""
-        self._num_ended += 1
-        self._share[run.folder] = 1.0
-        seconds = duration(time.monotonic() - self._since[run.folder])
-        result = f"FAILED: {event['error']}" if "error" in event else f"{event['before']:.3f} -> {event['after']:.3f}"
-        line = f"{self._num_ended}/{len(self._work)} {run.label}: {result}, {seconds}; {self._left} left"
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    @property
-    def _done(self) -> float:
-        total = sum(self._work.values())
-        return sum(self._work[folder] * share for folder, share in self._share.items()) / total if total else 1.0
-
-    @property
-    def _left(self) -> str:
-        elapsed = time.monotonic() - self._started
-        return duration(elapsed / self._done * (1 - self._done)) if self._done else "?"

@@ -1,15 +1,18 @@
-"""Claims over finished runs: predicate by predicate an effect, its interval and a verdict."""
+"""Claims over finished work: what decides each, what is reported beside, and all of them together."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import TYPE_CHECKING
 
-from microcoder.insights.effects import Effect, Verdict, draw_weightings, estimate_effect, join_verdicts, judge_effect
-from microcoder.insights.features import Metric, Series, measure, read_series, resolution
+from microcoder.insights.design import Check, Claim, Contrast, Predicate, Study
+from microcoder.insights.effects import Effect, draw_weightings, estimate_effect, estimate_rows
+from microcoder.insights.features import SHARES, Series, measure, read_series, resolution
 from microcoder.insights.history import History
-from microcoder.insights.study import Claim, Predicate, Study
+from microcoder.insights.jobs import Row
+from microcoder.insights.verdicts import Judgement, Verdict, adjust_judgements, judge_effect
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,34 +23,75 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PredicateResult:
-    """What the runs say about one predicate."""
+    """What finished work says about one predicate."""
 
     predicate: Predicate
     effect: Effect | None
-    """None where no seed has all the runs that it compares."""
-    verdict: Verdict
+    """None if no seed has all the work that it compares."""
+    judgement: Judgement
+
+    @property
+    def verdict(self) -> Verdict:
+        """By this predicate alone."""
+        return self.judgement.verdict
+
+    @property
+    def is_precise(self) -> bool:
+        """The interval's half width is at most the smallest effect of interest."""
+        return self.effect is not None and self.effect.half_width <= self.predicate.least
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """Whether something reached what it should."""
+
+    says: str
+    value: float | None
+    """Mean over seeds; None if nothing was run."""
+    least: float
+    is_share: bool
+
+    @property
+    def is_reached(self) -> bool:
+        """It reached `least`."""
+        return self.value is not None and self.value >= self.least
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """What the runs say about one claim."""
+    """What finished work says about one claim."""
 
     claim: Claim
-    results: tuple[PredicateResult, ...]
+    primary: PredicateResult | None
+    secondary: tuple[PredicateResult, ...]
+    checks: tuple[CheckResult, ...]
+    raw: Verdict
+    """By this claim alone."""
     verdict: Verdict
+    """Among all claims (Holm)."""
+    adjusted: Judgement | None = None
+    """None if the claim was not decided by an effect."""
+
+    @property
+    def is_tested(self) -> bool:
+        """An effect decided it, so it is one of the family."""
+        return self.primary is not None and self.raw in (
+            Verdict.SUPPORTED, Verdict.CONTRADICTED, Verdict.INCONCLUSIVE,
+        )  # fmt: skip
 
 
 @dataclass
 class StudyData:
-    """The finished runs of a study by level and seed, and their series, read once."""
+    """The finished runs of a study by level and seed and its measurements by name and seed, read once."""
 
     study: Study
     histories: Mapping[str, Mapping[int, History]]
-    _series: dict[tuple[str, int, Metric], Series | None] = field(default_factory=dict)
+    measured: Mapping[str, Mapping[int, Sequence[Row]]] = field(default_factory=dict)
+    _series: dict[tuple[str, int, str], Series | None] = field(default_factory=dict)
     _weightings: dict[int, Array] = field(default_factory=dict)
 
-    def series(self, level: str, seed: int, metric: Metric) -> Series | None:
-        """Return a metric of a run; None where there is no such run or it did not record it."""
+    def series(self, level: str, seed: int, metric: str) -> Series | None:
+        """Return a metric of a run; None if there is no such run or it did not record it."""
         key = (level, seed, metric)
         if key not in self._series:
             history = self.histories.get(level, {}).get(seed)
@@ -66,45 +110,143 @@ class StudyData:
         return sorted({seed for runs in self.histories.values() for seed in runs})
 
 
+def judge_claims(claims: Sequence[Claim], data: StudyData) -> list[ClaimResult]:
+    """Judge a study's claims, each by itself."""
+    return [judge_claim(claim, data) for claim in claims]
+
+
+def adjust_claims(results: Sequence[ClaimResult]) -> list[ClaimResult]:
+    """Return the claims as they stand together: Holm over those of the catalogue that were tested."""
+    family = {r.claim.id: r.primary.judgement for r in results if r.is_tested and r.primary and not r.claim.says}
+    adjusted = adjust_judgements(family)
+    return [
+        replace(r, verdict=adjusted[r.claim.id].verdict, adjusted=adjusted[r.claim.id]) if r.claim.id in adjusted else r
+        for r in results
+    ]
+
+
 def judge_claim(claim: Claim, data: StudyData) -> ClaimResult:
-    """Judge a claim by the finished runs of its study."""
-    if claim.cannot:
-        return ClaimResult(claim, (), Verdict.CANNOT)
-    results = tuple(judge_predicate(predicate, data) for predicate in claim.predicates)
-    return ClaimResult(claim, results, join_verdicts([result.verdict for result in results]))
+    """Judge a claim by the finished work of its study."""
+    secondary = tuple(judge_predicate(predicate, data) for predicate in claim.secondary)
+    if claim.primary is None:
+        verdict = Verdict.UNDECIDABLE
+        return ClaimResult(claim, None, secondary, (), verdict, verdict)
+    primary = judge_predicate(claim.primary, data)
+    checks = tuple(find_checks(claim, data))
+    verdict = primary.verdict
+    if verdict is not Verdict.NOT_RUN and not (all(c.is_reached for c in checks) and _differs(primary)):
+        verdict = Verdict.CANNOT_APPEAR
+    return ClaimResult(claim, primary, secondary, checks, verdict, verdict)
+
+
+def find_checks(claim: Claim, data: StudyData) -> list[CheckResult]:
+    """Return whether the treatment reached what it should, and for training claims whether the baseline learnt."""
+    found = []
+    if claim.check is not None:
+        found.append(_check(describe_contrast(claim.check), claim.check, data))
+    if claim.family == "training":
+        gain = Check(metric="accuracy", feature="growth", of=(data.study.reference,), least=data.study.min_gain or 1e-9)
+        found.append(_check(f"gain in held-out accuracy of {data.study.reference}", gain, data))
+    return found
 
 
 def judge_predicate(predicate: Predicate, data: StudyData) -> PredicateResult:
-    """Measure a predicate's effect over all seeds that have its runs, and judge it."""
-    import numpy as np
-
-    rows = [row for seed in data.seeds if (row := _difference(predicate, data, seed)) is not None]
-    if not rows:
-        return PredicateResult(predicate, None, Verdict.NOT_RUN)
-    one = next(
-        series for seed in data.seeds if (series := data.series(predicate.of[0], seed, predicate.metric)) is not None
-    )
-    grid = max(resolution(one, predicate.feature), resolution(one, predicate.against_feature or predicate.feature))
-    effect = estimate_effect(
-        np.stack(rows), num_problems=one.num_problems if one.num_problems > 1 else 0, resolution=grid
-    )
+    """Measure a predicate's effect over all seeds that have its work, and judge it."""
+    effect = measure_contrast(predicate, data)
+    if effect is None:
+        return PredicateResult(predicate, None, Judgement(Verdict.NOT_RUN))
     return PredicateResult(
         predicate, effect, judge_effect(effect, direction=predicate.direction, least=predicate.least)
     )
 
 
-def _difference(predicate: Predicate, data: StudyData, seed: int) -> Array | None:
-    """The seed's difference under each weighting of the problems; None where a run is missing."""
-    of = _mean_feature(predicate.of, predicate.feature, predicate.metric, data, seed)
-    if not predicate.against:
-        return of
-    against = _mean_feature(
-        predicate.against, predicate.against_feature or predicate.feature, predicate.metric, data, seed
+def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:
+    """Return a contrast over the seeds that have all its work; None without any."""
+    if contrast.measurement:
+        by_seed = {
+            seed: pairs
+            for seed, rows in data.measured.get(contrast.measurement, {}).items()
+            if (pairs := pair_rows(contrast, rows))
+        }
+        unit = data.study.measurements[contrast.measurement].metrics[contrast.metric].unit
+        return estimate_rows(by_seed, span=1.0 if unit == "share" else None) if by_seed else None
+    return _measure_runs(contrast, data)
+
+
+def pair_rows(contrast: Contrast, rows: Sequence[Row]) -> dict[str, float]:
+    """Return unit -> difference between the levels; units that lack a level are left out."""
+    values: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if row.metric == contrast.metric and row.level in contrast.levels:
+            values.setdefault(row.unit, {}).setdefault(row.level, []).append(row.value)
+    return {
+        unit: _mean_of(levels, contrast.of) - _mean_of(levels, contrast.against)
+        for unit, levels in values.items()
+        if len(levels) == len(contrast.levels)
+    }
+
+
+def describe_contrast(contrast: Contrast) -> str:
+    """Return a contrast in words."""
+    feature = f", {contrast.feature.replace('_', ' ')}" if contrast.feature else ""
+    text = f"{contrast.metric.replace('_', ' ')}{feature}: {' and '.join(contrast.of)}"
+    if not contrast.against:
+        return text
+    other = f" ({contrast.against_feature})" if contrast.against_feature else ""
+    return f"{text} against {' and '.join(contrast.against)}{other}"
+
+
+def is_share(contrast: Contrast, study: Study) -> bool:
+    """The contrast is of a quantity between 0 and 1, told in percent."""
+    if contrast.measurement:
+        return study.measurements[contrast.measurement].metrics[contrast.metric].unit == "share"
+    return contrast.metric in SHARES and "peak_at" not in contrast.feature
+
+
+def _mean_of(values: Mapping[str, Sequence[float]], levels: Sequence[str]) -> float:
+    return fmean(fmean(values[level]) for level in levels) if levels else 0.0
+
+
+def _check(says: str, check: Check, data: StudyData) -> CheckResult:
+    effect = measure_contrast(check, data)
+    return CheckResult(says, effect.value if effect else None, check.least, is_share(check, data.study))
+
+
+def _differs(result: PredicateResult) -> bool:
+    """Whole runs that differ nowhere are the same run: the setting changed nothing."""
+    is_of_runs = not result.predicate.measurement and bool(result.predicate.against)
+    return not (is_of_runs and result.effect is not None and result.effect.is_nothing)
+
+
+def _measure_runs(contrast: Contrast, data: StudyData) -> Effect | None:
+    import numpy as np
+
+    rows = [row for seed in data.seeds if (row := _difference(contrast, data, seed)) is not None]
+    if not rows:
+        return None
+    one = next(
+        series for seed in data.seeds if (series := data.series(contrast.of[0], seed, contrast.metric)) is not None
     )
+    features = (contrast.feature, contrast.against_feature or contrast.feature)
+    return estimate_effect(
+        np.stack(rows),
+        num_problems=one.num_problems if one.num_problems > 1 else 0,
+        resolution=max(resolution(one, feature) for feature in features),
+        span=1.0 if is_share(contrast, data.study) else None,
+    )
+
+
+def _difference(contrast: Contrast, data: StudyData, seed: int) -> Array | None:
+    """The seed's difference under each weighting of the problems; None if a run is missing."""
+    of = _mean_feature(contrast.of, contrast.feature, contrast.metric, data, seed)
+    if not contrast.against:
+        return of
+    other = contrast.against_feature or contrast.feature
+    against = _mean_feature(contrast.against, other, contrast.metric, data, seed)
     return None if of is None or against is None else of - against
 
 
-def _mean_feature(levels: Sequence[str], feature: str, metric: Metric, data: StudyData, seed: int) -> Array | None:
+def _mean_feature(levels: Sequence[str], feature: str, metric: str, data: StudyData, seed: int) -> Array | None:
     import numpy as np
 
     values = []

@@ -1,25 +1,26 @@
-"""Effects over a few seeds and many problems, and what they say about a claim.
+"""Effects over a few seeds and many problems, with an interval that is never without width.
 
 Each seed gives one difference: levels are compared seed by seed, since runs of one seed see the same problems in the
-same order. Two things were drawn at random, seeds and held-out problems, and both widen the interval:
+same order, and unit by unit. Two things were drawn at random, seeds and problems, and both widen the interval:
 
-- seeds: the variance of the seeds' differences over their number (what resampling seeds gives, times n / (n - 1));
-- problems: the variance of the mean difference when the held-out problems are resampled, the same for every run.
+- seeds: the variance of the seeds' differences over their number;
+- problems: the variance of the mean difference when the problems (units), the same for every seed, are resampled.
 
 The interval is the mean -+ Student's t times the root of their sum, with Welch and Satterthwaite's degrees of freedom.
 A percentile bootstrap of three seeds would cover 70 to 80 % and not 95: `tests/insights/test_claims_rates.py` measures.
+
+If nothing varied, equal values are no certainty: of n draws with one value, the largest share that could be otherwise
+is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n), which bounds the mean of a quantity with known bounds, and
+nothing bounds that of another. Differences of single yes-or-no draws that hardly vary get Bonett and Price's interval
+for paired proportions (2012), which adds one pair each way.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import lru_cache
 from typing import TYPE_CHECKING
-
-from microcoder.insights.study import Direction
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,30 +29,64 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 NUM_WEIGHTINGS = 2000
-_CONFIDENCE = 0.95
-
-
-class Verdict(StrEnum):
-    """What finished runs say about a claim."""
-
-    HOLDS = "holds"
-    DOES_NOT = "does not"
-    UNDECIDED = "undecided"
-    CANNOT = "cannot appear"
-    NOT_RUN = "not run"
+ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A mean difference over seeds with its 95 % interval; the interval is unbounded with fewer than two seeds."""
+    """A mean difference over seeds with its 95 % interval; the interval is unbounded if nothing bounds it."""
 
     value: float
     low: float
     high: float
     num_seeds: int
-    num_problems: int
-    """Held-out problems behind it; 0 where the metric is none over them."""
+    """That gave other values than the seeds before."""
+    num_units: int
+    """Held-out problems, or other units, behind it; 0 if the metric is none over them."""
     by_seed: tuple[float, ...]
+    freedom: float = math.inf
+    """Degrees of freedom of the interval."""
+
+    @property
+    def half_width(self) -> float:
+        """The longer side of the interval."""
+        return max(self.value - self.low, self.high - self.value)
+
+    @property
+    def mirrored(self) -> Effect:
+        """The effect with the other sign."""
+        by_seed = tuple(-value for value in self.by_seed)
+        return Effect(-self.value, -self.high, -self.low, self.num_seeds, self.num_units, by_seed, self.freedom)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Every seed gave exactly zero."""
+        return not any(self.by_seed)
+
+    def p_above(self, bound: float) -> float:
+        """Return the one-sided p-value of "the true effect is at most `bound`"."""
+        return self._tail(self.value - bound, self.value - self.low)
+
+    def p_below(self, bound: float) -> float:
+        """Return the one-sided p-value of "the true effect is at least `bound`"."""
+        return self._tail(bound - self.value, self.high - self.value)
+
+    def _tail(self, distance: float, half: float) -> float:
+        """The interval read backwards: its half width is the 97.5 % quantile times the standard error."""
+        from scipy import stats
+
+        if not math.isfinite(half):
+            return 1.0
+        if half <= 0:
+            return 0.0 if distance > 0 else 1.0
+        return float(stats.t.sf(distance / half * student_quantile(1 - ALPHA / 2, self.freedom), self.freedom))
+
+
+def student_quantile(share: float, freedom: float) -> float:
+    """Return a quantile of Student's t."""
+    from scipy import stats
+
+    return float(stats.t.ppf(share, freedom))
 
 
 def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTINGS) -> Array:
@@ -65,104 +100,104 @@ def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTIN
     return np.hstack([equal, counts.T / num_problems])
 
 
-def estimate_effect(differences_S_B: Array, *, num_problems: int = 0, resolution: float = 0.0) -> Effect:
+def estimate_effect(
+    differences_S_B: Array, *, num_problems: int = 0, resolution: float = 0.0, span: float | None = None
+) -> Effect:
     """Return the effect that the seeds' differences show.
 
     Args:
         differences_S_B: a row a seed; the difference over the problems as they are in the first column, over
-            resampled problems in the others (none where there is nothing to resample).
+            resampled problems in the others (none if there is nothing to resample). Seeds with equal rows over
+            resampled problems are one set of samples, counted once.
         num_problems: held-out problems that were resampled.
         resolution: grid of the differences by construction, such as the times of evaluations; adds to the variance,
             since equal values on a coarse grid are no proof of no variance.
+        span: the largest difference that the metric can show in either direction; None if it has no bounds.
     """
     import numpy as np
 
+    if num_problems > 1 and differences_S_B.shape[1] > 1:
+        _, first = np.unique(differences_S_B, axis=0, return_index=True)
+        differences_S_B = differences_S_B[np.sort(first)]
     by_seed = differences_S_B[:, 0]
-    num_seeds, value = len(by_seed), float(np.mean(by_seed))
-    if num_seeds < 2:
-        return Effect(value, -math.inf, math.inf, num_seeds, num_problems, tuple(map(float, by_seed)))
-    of_seeds = float(np.var(by_seed, ddof=1)) / num_seeds + resolution**2 / 6 / num_seeds
+    if len(by_seed) < 2:
+        # Trained once: what another seed would give is unknown.
+        return Effect(float(by_seed[0]), -math.inf, math.inf, 1, num_problems, (float(by_seed[0]),))
+    of_seeds = (float(np.var(by_seed, ddof=1)) + resolution**2 / 6) / len(by_seed)
     resampled = differences_S_B[:, 1:].mean(axis=0)
     of_problems = float(np.var(resampled, ddof=1)) if resampled.size > 1 else 0.0
-    half = 0.0
-    if of_seeds + of_problems > 0:
-        freedom = (of_seeds + of_problems) ** 2 / (
-            of_seeds**2 / (num_seeds - 1) + of_problems**2 / max(1, num_problems - 1)
-        )
-        half = student_quantile(0.5 + _CONFIDENCE / 2, freedom) * math.sqrt(of_seeds + of_problems)
-    return Effect(value, value - half, value + half, num_seeds, num_problems, tuple(map(float, by_seed)))
+    return _interval(by_seed, num_problems, of_seeds=of_seeds, of_units=of_problems, span=span)
 
 
-def judge_effect(effect: Effect, *, direction: Direction, least: float) -> Verdict:
-    """Say what an effect means for a predicate.
+def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | None = None) -> Effect:
+    """Return the effect that a measurement's paired rows show.
 
-    | direction | holds | does not |
-    |---|---|---|
-    | higher | interval above 0, mean at least `least` | interval below `least` |
-    | lower | the same, mirrored | the same, mirrored |
-    | same | interval within -+`least` | interval outside it, or off 0 with a mean of at least `least` |
+    Units that occur in several seeds are crossed with them, as problems with runs: both variances count. Units of
+    their own in each seed are nested: they widen the seeds' spread already. Of a single seed, the units carry all.
 
-    Anything else is undecided: more seeds, or a larger effect, would be needed.
+    Args:
+        by_seed: seed -> unit -> difference between the levels.
+        span: as in `estimate_effect`.
     """
-    if not math.isfinite(effect.value):
-        return Verdict.NOT_RUN
-    if direction == "lower":
-        effect = Effect(-effect.value, -effect.high, -effect.low, effect.num_seeds, effect.num_problems, ())
-    if direction == "same":
-        if -least < effect.low and effect.high < least:
-            return Verdict.HOLDS
-        is_off_zero = effect.low > 0 or effect.high < 0
-        is_outside = effect.low >= least or effect.high <= -least
-        return Verdict.DOES_NOT if is_outside or (is_off_zero and abs(effect.value) >= least) else Verdict.UNDECIDED
-    if effect.low > 0 and effect.value >= least:
-        return Verdict.HOLDS
-    return Verdict.DOES_NOT if effect.high < least else Verdict.UNDECIDED
+    import numpy as np
+
+    distinct = {tuple(sorted(units.items())): seed for seed, units in reversed(by_seed.items())}
+    rows = [by_seed[seed] for seed in sorted(distinct.values())]
+    means = np.asarray([np.mean(list(units.values())) for units in rows])
+    num_units = len({name for units in rows for name in units})
+    is_crossed = num_units < sum(map(len, rows)) or len(rows) == 1
+    values = np.asarray([value for units in rows for value in units.values()])
+    if span is not None and _hardly_varies(values, span):
+        return _interval_of_pairs(values, means, num_units, span=span)
+    of_seeds = float(np.var(means, ddof=1)) / len(means) if len(means) > 1 else 0.0
+    of_units = 0.0
+    if is_crossed and num_units > 1:
+        units = {name: [row[name] for row in rows if name in row] for row in rows for name in row}
+        of_units = float(np.var([np.mean(found) for found in units.values()], ddof=1)) / num_units
+    return _interval(means, num_units, of_seeds=of_seeds, of_units=of_units, span=span)
 
 
-def join_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the verdict of a claim whose predicates must all hold."""
-    for decisive in (Verdict.NOT_RUN, Verdict.DOES_NOT, Verdict.UNDECIDED):
-        if decisive in verdicts:
-            return decisive
-    return Verdict.HOLDS
+_FEW = 12
+"""Yes-or-no pairs that differ, up to which Student's interval would be too narrow."""
 
 
-@lru_cache(maxsize=1024)
-def student_quantile(share: float, freedom: float) -> float:
-    """Return a quantile of Student's t above 0.5, for any positive degrees of freedom, to about 1e-9."""
-    low, high = 0.0, 1.0
-    while _student_cdf(high, freedom) < share:
-        high *= 2
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _student_cdf(middle, freedom) < share else (low, middle)
-    return (low + high) / 2
+def _hardly_varies(values: Array, span: float) -> bool:
+    """Differences of single yes-or-no draws, few of which differ."""
+    import numpy as np
+
+    is_single = bool(np.all(np.isin(values, (-span, 0.0, span))))
+    return is_single and 0 < int(np.count_nonzero(values)) <= _FEW
 
 
-def _student_cdf(t: float, freedom: float) -> float:
-    """For t >= 0, by the regularised incomplete beta function."""
-    return 1.0 - 0.5 * _beta(freedom / (freedom + t * t), freedom / 2, 0.5)
+def _interval_of_pairs(values: Array, by_seed: Array, num_units: int, *, span: float) -> Effect:
+    """Bonett and Price: one more pair each way."""
+    import numpy as np
+
+    padded = np.concatenate([values / span, [1.0, -1.0]])
+    centre = float(np.mean(padded))
+    error = math.sqrt((float(np.mean(padded**2)) - centre**2) / len(padded))
+    half = span * student_quantile(1 - ALPHA / 2, math.inf) * error
+    value = float(np.mean(values))
+    low, high = min(value, span * centre - half), max(value, span * centre + half)
+    return Effect(value, max(low, -span), min(high, span), len(by_seed), num_units, tuple(map(float, by_seed)))
 
 
-def _beta(x: float, a: float, b: float) -> float:
-    """Regularised incomplete beta function, by its continued fraction (Lentz)."""
-    if x <= 0 or x >= 1:
-        return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):
-        return 1.0 - _beta(1 - x, b, a)
-    front = math.exp(a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)) / a
-    fraction, c, d = 1.0, 1.0, 0.0
-    for i in range(400):
-        m = i // 2
-        if i == 0:
-            numerator = 1.0
-        elif i % 2 == 0:
-            numerator = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        else:
-            numerator = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d = 1.0 / (1.0 + numerator * d or 1e-300)
-        c = 1.0 + numerator / c or 1e-300
-        fraction *= c * d
-        if abs(1.0 - c * d) < 1e-14:
-            break
-    return front * (fraction - 1.0)
+def _interval(by_seed: Array, num_units: int, *, of_seeds: float, of_units: float, span: float | None) -> Effect:
+    import numpy as np
+
+    num_seeds, value, each = len(by_seed), float(np.mean(by_seed)), tuple(map(float, by_seed))
+    if of_seeds + of_units <= 0:
+        return _bound(value, num_units, each, span=span)
+    freedom = (of_seeds + of_units) ** 2 / (of_seeds**2 / max(1, num_seeds - 1) + of_units**2 / max(1, num_units - 1))
+    half = student_quantile(1 - ALPHA / 2, freedom) * math.sqrt(of_seeds + of_units)
+    return Effect(value, value - half, value + half, num_seeds, num_units, each, freedom)
+
+
+def _bound(value: float, num_units: int, by_seed: tuple[float, ...], *, span: float | None) -> Effect:
+    """Bound what equal values leave open."""
+    num_seeds = len(by_seed)
+    if span is None:
+        return Effect(value, -math.inf, math.inf, num_seeds, num_units, by_seed)
+    unseen = 1 - (ALPHA / 2) ** (1 / max(num_seeds, num_units))
+    low, high = value - unseen * (span + value), value + unseen * (span - value)
+    return Effect(value, low, high, num_seeds, num_units, by_seed)

@@ -41,6 +41,8 @@ Metric = Literal[
     "holding_temperature",
 ]
 METRICS: tuple[Metric, ...] = get_args(Metric)
+SHARES: tuple[Metric, ...] = ("accuracy", "reward", "diversity", "truncated", "masked", "heldout_diversity")
+"""Between 0 and 1, if the reward is."""
 HOLDING_SHARE = 0.8
 """A temperature holds where it keeps this share of the best accuracy among those tried."""
 _START, _EARLY, _LATE = 0.1, 0.4, 0.7
@@ -79,7 +81,7 @@ class Series:
         return self.weigh(np.ones((self.num_problems, 1)))[:, 0]
 
 
-def read_series(history: History, metric: Metric) -> Series | None:
+def read_series(history: History, metric: str) -> Series | None:
     """Return a metric of a run; None where the run did not record it."""
     import numpy as np
 

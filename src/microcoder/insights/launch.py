@@ -48,7 +48,7 @@ def write_plan(studies: Sequence[StudyFile], *, scale: str, output: Path, dollar
     """
     launches: dict[str, Launch] = {}
     for file in studies:
-        for seed in file.study.scale(scale).seeds:
+        for seed in file.scale(scale).seeds:
             for level in file.study.levels:
                 config = resolve_config(file, scale=scale, level=level, seed=seed)
                 name, digest = f"{file.name}, {level}", digest_config(config)
@@ -56,7 +56,7 @@ def write_plan(studies: Sequence[StudyFile], *, scale: str, output: Path, dollar
                     launches[digest].names.append(name)
                     continue
                 overlay = _write_overlay(file, scale=scale, level=level, output=output)
-                recipe = Path(os.path.relpath(file.path.parent / file.study.scale(scale).baseline))
+                recipe = Path(os.path.relpath(file.path.parent / file.scale(scale).baseline))
                 estimate = estimate_run(config, device="gpu")
                 launches[digest] = Launch([name], overlay, recipe, seed, config, estimate)
     if not launches:
@@ -68,7 +68,7 @@ def write_plan(studies: Sequence[StudyFile], *, scale: str, output: Path, dollar
 
 
 def _write_overlay(file: StudyFile, *, scale: str, level: str, output: Path) -> Path:
-    keys = {**file.study.set, **file.study.scale(scale).set, **level_keys(file.study, scale=scale, level=level)}
+    keys = {**file.study.set, **file.scale(scale).set, **level_keys(file.study, scale=scale, level=level)}
     stem = "".join("-" if c in _UNSAFE else c for c in level).strip("-")
     path = output / file.name / f"{stem}.toml"
     lines = [f"# {file.study.question} Level: {level}."]

@@ -15,27 +15,29 @@ import microcoder
 
 _SOURCE = Path(microcoder.__file__).parent
 _ROOTS = ("training/session.py", "training/engines/{engine}/engine.py")
+_GATHERING = _SOURCE / "insights" / "__init__.py"
+"""Names the package's public functions, reports among them; a measuring function gets it with its package."""
 _EXTRA = ("evaluator/**/*.py", "evaluator/**/*.toml")
 """The sandbox is started by path, so no import leads there."""
 
 
 @cache
-def digest_code(engine: str) -> str:
-    """Return the digest of the code that an engine's runs depend on."""
+def digest_code(engine: str, *, module: str = "") -> str:
+    """Return the digest of the code that an engine's runs depend on, and of what a module of ours imports."""
     digest = hashlib.sha256()
-    for path in code_files(engine):
+    for path in code_files(engine, module=module):
         digest.update(path.relative_to(_SOURCE).as_posix().encode() + b"\0")
         digest.update(_essence(path).encode() + b"\0")
     return digest.hexdigest()[:8]
 
 
-def code_files(engine: str) -> list[Path]:
-    """Return the files behind a run, sorted."""
+def code_files(engine: str, *, module: str = "") -> list[Path]:
+    """Return the files behind a run, and those behind a module of this package, sorted."""
     found: set[Path] = set()
-    waiting = [_SOURCE / root.format(engine=engine) for root in _ROOTS]
+    waiting = [_SOURCE / root.format(engine=engine) for root in _ROOTS] + _files_of(module)
     while waiting:
         path = waiting.pop()
-        if path not in found:
+        if path not in found and path != _GATHERING:
             found.add(path)
             waiting.extend(_imported_files(path))
     return sorted(found.union(*(_SOURCE.glob(pattern) for pattern in _EXTRA)))
@@ -48,15 +50,16 @@ def _imported_files(path: Path) -> list[Path]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    files = []
-    for name in names:
-        package, *rest = name.split(".")
-        if package == "microcoder" and rest:
-            # A module brings the packages that it is in.
-            for depth in range(1, len(rest) + 1):
-                stem = _SOURCE.joinpath(*rest[:depth])
-                files += [file for file in (stem.with_suffix(".py"), stem / "__init__.py") if file.is_file()]
-    return files
+    return [file for name in names for file in _files_of(name)]
+
+
+def _files_of(name: str) -> list[Path]:
+    """Return a module's file with those of the packages that it is in; none for another package's."""
+    package, *rest = name.split(".")
+    if package != "microcoder":
+        return []
+    stems = [_SOURCE.joinpath(*rest[:depth]) for depth in range(1, len(rest) + 1)]
+    return [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py") if file.is_file()]
 
 
 def _essence(path: Path) -> str:

@@ -1,154 +1,34 @@
-"""A study: one question, a baseline recipe, one factor with its levels, seeds, and the claims it tests.
+"""Study files and the work they mean: runs at levels and seeds, and measurements.
 
-A study file (TOML) names everything; `plan_runs` turns it into runs. A run's folder is named after the code that
-decides its results and its config digest, so that equal runs of several studies are one, a finished study has nothing
-left to do, and a changed recipe or a changed algorithm gets folders of its own.
+A piece of work has a folder that is named after the code that decides its results and a digest of its config, so that
+equal work of several studies is done once, a finished study has nothing left to do, and a changed recipe or a changed
+algorithm gets folders of its own.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError
 
-from microcoder.config import Config, load_config
+from microcoder.config import load_config
 from microcoder.errors import ConfigError
-from microcoder.insights.catalogue import INSIGHTS
-from microcoder.insights.features import Metric, parse_feature
+from microcoder.insights.design import MICRO, SEED, Measurement, Scale, Study
+from microcoder.insights.jobs import Job
+from microcoder.insights.measurements import digest_measurement, is_measured
 from microcoder.insights.provenance import digest_code
 from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig
 from microcoder.training.manifest import digest_config
+from microcoder.training.masking_config import ConditionalMasking, NoMasking
+from microcoder.training.sampling_config import AblationRamp, ConstantTemperature, StagedTemperature
+from microcoder.training.temperature import scheduled_temperature
 
-Direction = Literal["higher", "lower", "same"]
-
-MICRO, QUICK = "micro", "quick"
 STUDIES = Path("studies")
-MIN_SEEDS = 3
-SEED = "{seed}"
-"""What stands for the run's seed in the values of a level."""
-
-
-class Predicate(Config):
-    """One measurable part of a claim: a feature of a metric at some levels against others."""
-
-    metric: Metric
-    feature: str
-    """Such as `late` or `early - late`, see `microcoder.insights.features`."""
-    of: tuple[str, ...] = Field(min_length=1)
-    """Levels; of several, their mean."""
-    against: tuple[str, ...] = ()
-    """Levels that are subtracted; none: the feature itself is compared with zero."""
-    against_feature: str | None = None
-    """Where it is another than `feature`."""
-    direction: Direction
-    least: float = Field(gt=0)
-    """Smallest effect of interest, in the metric's unit; for `same`, the largest difference that counts as none."""
-
-    @model_validator(mode="after")
-    def _features_exist(self) -> Predicate:
-        for text in (self.feature, self.against_feature or self.feature):
-            parse_feature(text)
-        return self
-
-
-class Claim(Config):
-    """A claim of the paper as predicates that must all hold, or the reason why it cannot appear here."""
-
-    id: str = Field(pattern=r"^[A-Z]\d+$")
-    """Of the catalogue of 34, or X1, X2 ... for a claim beyond it."""
-    says: str = ""
-    """The claim in words; only for one beyond the catalogue."""
-    paper: str = Field(min_length=1)
-    """What the paper's figures show."""
-    predicates: tuple[Predicate, ...] = ()
-    cannot: str = ""
-    """Why it cannot appear on the micro lab."""
-    note: str = ""
-    """What a reader of the verdict must know."""
-
-    @property
-    def sentence(self) -> str:
-        """The claim in words."""
-        return INSIGHTS.get(self.id) or self.says
-
-    @model_validator(mode="after")
-    def _is_testable_or_says_why_not(self) -> Claim:
-        if (self.id in INSIGHTS) == self.id.startswith("X"):
-            raise ValueError(f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ...")
-        if (self.id in INSIGHTS) == bool(self.says):
-            raise ValueError(f"claim {self.id}: `says` is for claims beyond the catalogue, and needed there")
-        if bool(self.predicates) == bool(self.cannot):
-            raise ValueError(f"claim {self.id} needs predicates, or `cannot` with the reason, and not both")
-        return self
-
-
-class Level(Config):
-    """One setting of the factor."""
-
-    set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys over the baseline; the value `"{seed}"` is the run's seed."""
-    at: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """By scale: keys over `set`, for steps and lengths that another scale counts otherwise."""
-    says: str = ""
-    """For figures, where the name is not enough."""
-
-
-class Scale(Config):
-    """The same study at another size."""
-
-    baseline: Path
-    """Recipe, from the study's folder."""
-    seeds: tuple[int, ...] = Field(min_length=1)
-    set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys of all levels at this scale."""
-
-
-class Study(Config):
-    """What is asked, what is varied, and what is claimed."""
-
-    question: str = Field(min_length=1)
-    factor: str = Field(min_length=1)
-    """What is varied, in words."""
-    baseline: Path
-    """Recipe of the micro lab, from the study's folder."""
-    reference: str
-    """The level that is the baseline, or the one that others are seen against."""
-    seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
-    set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys of all levels at every scale."""
-    metrics: tuple[Metric, ...] = Field(min_length=1)
-    """Curves that the report draws."""
-    levels: dict[str, Level] = Field(min_length=2)
-    scales: dict[str, Scale] = Field(default_factory=dict)
-    """`quick`, and model sizes for `microcoder study plan`."""
-    claims: tuple[Claim, ...] = ()
-
-    @model_validator(mode="after")
-    def _names_are_levels(self) -> Study:
-        named = {self.reference}.union(*(p.of + p.against for claim in self.claims for p in claim.predicates))
-        if unknown := sorted(named - self.levels.keys()):
-            raise ValueError(f"{', '.join(unknown)}: no such level; levels are {', '.join(self.levels)}")
-        scales = {scale for level in self.levels.values() for scale in level.at}
-        if unknown := sorted(scales - self.scales.keys() - {MICRO}):
-            raise ValueError(f"levels set keys at {', '.join(unknown)}, no scale; add [scales.{unknown[0]}]")
-        return self
-
-    def scale(self, name: str) -> Scale:
-        """Return a scale.
-
-        Raises:
-            ConfigError: the study has none of that name.
-        """
-        if name == MICRO:
-            return Scale(baseline=self.baseline, seeds=self.seeds)
-        if name not in self.scales:
-            raise ConfigError(f"no scale {name!r} in this study; use one of {', '.join([MICRO, *self.scales])}")
-        return self.scales[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +42,19 @@ class StudyFile:
     def name(self) -> str:
         """The file's name without suffix."""
         return self.path.stem
+
+    def scale(self, name: str) -> Scale:
+        """Return a scale.
+
+        Raises:
+            ConfigError: the study has none of that name.
+        """
+        study = self.study
+        if name == MICRO:
+            return Scale(baseline=study.baseline, seeds=study.seeds)
+        if name not in study.scales:
+            raise ConfigError(f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *study.scales])}")
+        return study.scales[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +76,43 @@ class StudyRun:
     def label(self) -> str:
         """Study, level and seed."""
         return f"{self.study}, {self.level}, seed {self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyMeasurement:
+    """One measurement of a study, of one seed."""
+
+    study: str
+    name: str
+    measurement: Measurement
+    seed: int
+    config: TrainConfig
+    folder: Path
+    runs: Mapping[str, Path]
+    """Level -> folder of the run that it reads, finished or not."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Its rows were written."""
+        return is_measured(self.folder)
+
+    @property
+    def is_ready(self) -> bool:
+        """The runs that it reads are finished."""
+        return all(RunDirectory(folder).is_finished for folder in self.runs.values())
+
+    @property
+    def job(self) -> Job:
+        """What its function is handed."""
+        return Job(self.seed, self.config, self.folder, self.runs)
+
+    @property
+    def label(self) -> str:
+        """Study, measurement and seed."""
+        return f"{self.study}, {self.name}, seed {self.seed}"
+
+
+Work = StudyRun | StudyMeasurement
 
 
 def load_study(path: Path) -> StudyFile:
@@ -228,17 +158,8 @@ def find_studies(name: str | None, *, folder: Path = STUDIES) -> list[StudyFile]
 
 def resolve_config(file: StudyFile, *, scale: str, level: str, seed: int) -> TrainConfig:
     """Return the recipe of one level and seed."""
-    chosen = file.study.scale(scale)
-    return load_config(
-        TrainConfig,
-        [file.path.parent / chosen.baseline],
-        layers=[
-            file.study.set,
-            chosen.set,
-            _fill_in(level_keys(file.study, scale=scale, level=level), seed),
-            {"seed": seed},
-        ],
-    )
+    keys = _fill_in(level_keys(file.study, scale=scale, level=level), seed)
+    return _resolve(file, scale=scale, keys=keys, seed=seed)
 
 
 def _fill_in(value: Any, seed: int) -> Any:
@@ -257,7 +178,9 @@ def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
     return {**study.levels[level].set, **study.levels[level].at.get(scale, {})}
 
 
-def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = None) -> list[StudyRun]:
+def plan_runs(
+    file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
+) -> list[StudyRun]:
     """Return the study's runs, seed by seed, so that a part of them compares all levels.
 
     Args:
@@ -265,19 +188,81 @@ def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = Non
         scale: `micro`, `quick`, or another of the study.
         root: folder of all studies' runs.
         code: the digest whose runs are meant; None: that of the code at hand.
+        seeds_from: added to every seed, to ask again with others.
     """
     runs = []
-    for seed in file.study.scale(scale).seeds:
+    for seed in file.scale(scale).seeds:
         for level in file.study.levels:
-            config = resolve_config(file, scale=scale, level=level, seed=seed)
-            folder = root / (code or digest_code(config.engine)) / f"seed{seed}-{digest_config(config)}"
-            runs.append(StudyRun(file.name, level, seed, config, folder))
+            config = simplify_config(resolve_config(file, scale=scale, level=level, seed=seed + seeds_from))
+            folder = root / (code or digest_code(config.engine)) / f"seed{config.seed}-{digest_config(config)}"
+            runs.append(StudyRun(file.name, level, config.seed, config, folder))
     return runs
 
 
-def distinct_runs(runs: Sequence[StudyRun]) -> list[StudyRun]:
-    """Return each run once, of those that several studies share the first; low seeds come first."""
-    first: dict[Path, StudyRun] = {}
-    for run in runs:
-        first.setdefault(run.folder, run)
-    return sorted(first.values(), key=lambda run: run.seed)
+def plan_measurements(
+    file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
+) -> list[StudyMeasurement]:
+    """Return the study's measurements, seed by seed; arguments as in `plan_runs`."""
+    runs = {
+        (run.level, run.seed): run.folder
+        for run in plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    }
+    planned = []
+    for name, measurement in file.study.measurements.items():
+        for seed in (seed + seeds_from for seed in measurement.seeds):
+            if lacking := [level for level in measurement.uses if (level, seed) not in runs]:
+                raise ConfigError(
+                    f"study {file.name}: measurement {name} reads the run at {lacking[0]} of seed {seed - seeds_from}, "
+                    f"which is not among the {scale} seeds; give the measurement some of those"
+                )
+            config = _resolve(file, scale=scale, keys=measurement.set, seed=seed)
+            used = {level: runs[level, seed] for level in measurement.uses}
+            digest = digest_measurement(measurement, config, used)
+            folder = root / (code or digest_code(config.engine)) / f"{name}-seed{seed}-{digest}"
+            planned.append(StudyMeasurement(file.name, name, measurement, seed, config, folder, used))
+    return sorted(planned, key=lambda work: work.seed)
+
+
+def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+    """Return all of a study's work, low seeds first; a measurement comes after the runs that it reads."""
+    runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    measurements = plan_measurements(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    return sorted([*runs, *measurements], key=lambda work: work.seed)
+
+
+def distinct_work(planned: Sequence[Work]) -> list[Work]:
+    """Return each piece of work once, of what several studies share the first; low seeds come first."""
+    first: dict[Path, Work] = {}
+    for work in planned:
+        first.setdefault(work.folder, work)
+    return sorted(first.values(), key=lambda work: work.seed)
+
+
+def simplify_config(config: TrainConfig) -> TrainConfig:
+    """Return the plainest recipe that trains the same, so that runs which differ in their words alone are one.
+
+    A mask of share 0 is none, a schedule that gives every step one temperature is that constant, and a longer limit
+    from a step after the last one never comes.
+    """
+    masking, rollout = config.algorithm.masking, config.rollout
+    if isinstance(masking, ConditionalMasking) and masking.rho == 0:
+        algorithm = config.algorithm.model_copy(update={"masking": NoMasking(kind="none")})
+        config = config.model_copy(update={"algorithm": algorithm})
+    stages = tuple(stage for stage in rollout.length_stages if stage.from_step <= config.num_steps)
+    rollout = rollout.model_copy(update={"length_stages": stages})
+    if isinstance(rollout.temperature, StagedTemperature | AblationRamp):
+        steps = range(1, config.num_steps + 1)
+        values = {scheduled_temperature(rollout.temperature, step=step) for step in steps}
+        if len(values) == 1:
+            constant = ConstantTemperature(kind="constant", value=values.pop())
+            rollout = rollout.model_copy(update={"temperature": constant})
+    return config.model_copy(update={"rollout": rollout})
+
+
+def _resolve(file: StudyFile, *, scale: str, keys: Mapping[str, Any], seed: int) -> TrainConfig:
+    chosen = file.scale(scale)
+    return load_config(
+        TrainConfig,
+        [file.path.parent / chosen.baseline],
+        layers=[file.study.set, chosen.set, keys, {"seed": seed}],
+    )

@@ -1,41 +1,37 @@
-"""What the finished runs say: a Markdown page a study with its figures, and a scoreboard over all 34 claims."""
+"""The pages of the studies: five sentences, one figure and tables for each, and an index of all claims."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from microcoder.errors import DataError
 from microcoder.insights.catalogue import ASPECTS, INSIGHTS
-from microcoder.insights.claims import ClaimResult, PredicateResult, StudyData, judge_claim
-from microcoder.insights.effects import Effect, Verdict
+from microcoder.insights.claims import ClaimResult, PredicateResult, StudyData, measure_contrast
+from microcoder.insights.design import QUICK, Contrast, FigureChoice
+from microcoder.insights.expectations import tell_expectation
 from microcoder.insights.figures import Chart
-from microcoder.insights.history import History, missing_extra, read_history
-from microcoder.insights.study import QUICK, StudyFile, StudyRun, level_keys, plan_runs
-from microcoder.insights.study_figures import Bar, draw_curves, draw_effects
-from microcoder.runs import write_text
+from microcoder.insights.history import missing_extra
+from microcoder.insights.results import Judged, as_records, judge_studies
+from microcoder.insights.study import StudyFile, level_keys
+from microcoder.insights.study_figures import Bar, draw_curves, draw_effects, draw_levels
+from microcoder.insights.verdicts import Verdict
+from microcoder.insights.wording import (
+    count_verdicts,
+    format_check,
+    format_effect,
+    format_least,
+    format_value,
+    name_comparison,
+    open_page,
+    unit_of,
+)
+from microcoder.runs import write_json, write_text
 
-_WIDEST = 99.0
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A study, its finished runs, and what they say."""
-
-    file: StudyFile
-    scale: str
-    runs: Sequence[StudyRun]
-    data: StudyData
-    claims: Sequence[ClaimResult]
-
-    @property
-    def num_finished(self) -> int:
-        """Runs that ended by themselves."""
-        return sum(len(by_seed) for by_seed in self.data.histories.values())
+LEARNT = "what-we-learnt.md"
+"""A page that a person writes; the index names it if it is there."""
 
 
 def write_study_report(
@@ -45,193 +41,283 @@ def write_study_report(
     root: Path,
     output: Path,
     code: str | None = None,
-    has_scoreboard: bool = True,
+    seeds_from: int = 0,
+    family: Sequence[StudyFile] = (),
 ) -> Path:
-    """Write the pages and figures of some studies; return the page to begin with.
+    """Write the pages of some studies; return the page to begin with: the index, or the page of a single study.
 
     Args:
-        studies: whose finished runs are judged.
+        studies: whose pages are written.
         scale: at which size.
-        root: folder of all studies' runs.
+        root: folder of all studies' work.
         output: where the pages go.
         code: digest of the code whose runs are meant; None: that of the code at hand.
-        has_scoreboard: also write the page over all of them.
+        seeds_from: added to every seed.
+        family: studies whose claims are judged together, for the correction for many claims; none: `studies`.
 
     Raises:
-        DataError: not one run is finished.
+        DataError: nothing of these studies is finished.
         ConfigError: the `insights` extra is not installed.
     """
-    judged = [judge_study(file, scale=scale, root=root, code=code) for file in studies]
-    if not any(study.num_finished for study in judged):
-        folder = judged[0].runs[0].folder.parent
-        others = sorted(path.name for path in root.glob("*") if path.is_dir() and path not in (folder, root / "logs"))
-        hint = f"; there are runs of other code, give one as --code: {', '.join(others)}" if others else ""
-        raise DataError(f"no finished {scale} run of these studies in {folder}; type `microcoder study run`{hint}")
+    names = {file.name for file in studies}
+    judged = judge_studies(family or studies, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    written = [study for study in judged if study.file.name in names]
+    if not any(study.num_finished for study in written):
+        raise DataError(_nothing_finished(written, scale, root))
     try:
-        for study in judged:
+        for study in written:
             _write_page(study, output)
-        return _write_scoreboard(judged, output) if has_scoreboard else output / f"{studies[0].name}.md"
+        if len(written) == 1 and family and len(family) > 1:
+            return output / f"{studies[0].name}.md"
+        return _write_index(written, output)
     except ImportError as error:
         raise missing_extra(error) from None
 
 
-def judge_study(file: StudyFile, *, scale: str, root: Path, code: str | None = None) -> Judged:
-    """Read a study's finished runs and judge its claims."""
-    runs = plan_runs(file, scale=scale, root=root, code=code)
-    histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
-    for run in runs:
-        if run.is_finished:
-            histories[run.level][run.seed] = read_history(run.folder)
-    data = StudyData(file.study, histories)
-    return Judged(file, scale, runs, data, [judge_claim(claim, data) for claim in file.study.claims])
+def _nothing_finished(judged: Sequence[Judged], scale: str, root: Path) -> str:
+    folder = next(work.folder.parent for study in judged for work in (*study.runs, *study.measurements))
+    others = sorted(path.name for path in root.glob("*") if path.is_dir() and path not in (folder, root / "logs"))
+    hint = f"; there are runs of other code, give one as --code: {', '.join(others)}" if others else ""
+    return f"no finished {scale} run of these studies in {folder}; type `microcoder study run`{hint}"
 
 
 def _write_page(judged: Judged, output: Path) -> None:
     study, name = judged.file.study, judged.file.name
-    charts = _curves(judged)
-    bars = [
-        _bar(f"{result.claim.id}  {_short(part)}", part)
-        for result in judged.claims
-        for part in result.results
-        if part.effect
-    ]
-    if bars:
-        charts.append(draw_effects(f"{name}-effects", bars, title="Effects"))
-    for chart in charts:
+    for old in output.glob(f"{name}*.svg"):
+        old.unlink()
+    chart = _figure(judged)
+    if chart:
         write_text(output / f"{chart.name}.svg", chart.svg)
     lines = [
         f"# {study.question}",
         "",
-        f"Study [{name}](../../studies/{name}.toml), factor: {study.factor}. "
-        f"{judged.num_finished} of {len(judged.runs)} runs are finished. "
-        "How to read this: [insights.md](../insights.md).",
+        *(f"{sentence}\n" for sentence in open_page(judged)),
+        *_picture(chart),
+        "## Claims",
+        "",
+        "| | claim | verdict | effect, 95 % interval | claimed | seeds | p (Holm) |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        *(_claim_row(result, judged) for result in judged.claims),
+        "",
+        *(line for result in judged.claims for line in _claim(result, judged)),
+        *_levels(judged),
+        *_measurements(judged),
+        "## How to have it again",
+        "",
+        f"Study [{name}](../../studies/{name}.toml); how to read this: [insights.md](../insights.md).",
         "",
         *_reproduce([judged]),
         "",
-        "## Levels",
-        "",
-        *_levels(judged),
-        "",
-        "## Claims",
-        "",
-        *(line for result in judged.claims for line in _claim(result, judged)),
-        "## Curves",
-        "",
-        "Lines are means over seeds, bands the range of the seeds; the reference level is black.",
-        "",
-        *(line for chart in charts for line in _figure(chart)),
     ]
-    write_text(output / f"{name}.md", "\n".join(lines))
+    write_text(output / f"{name}.md", "\n".join(lines).rstrip() + "\n")
+
+
+def _picture(chart: Chart | None) -> list[str]:
+    return [f"![{chart.title}. {chart.description}]({chart.name}.svg)", ""] if chart else []
+
+
+def _claim_row(result: ClaimResult, judged: Judged) -> str:
+    claim, part = result.claim, result.primary
+    if part is None:
+        return _row([claim.id, claim.short, f"**{result.verdict}**", "-", "-", "-", "-"])
+    unit = unit_of(part.predicate, judged.file.study)
+    return _row(
+        [
+            claim.id,
+            claim.short,
+            f"**{result.verdict}**",
+            format_effect(part.effect, unit),
+            format_least(part.predicate, judged.file.study),
+            part.effect.num_seeds if part.effect else 0,
+            _adjusted_p(result),
+        ]
+    )
+
+
+def _claim(result: ClaimResult, judged: Judged) -> list[str]:
+    """What stood before the runs, and what they gave, of one claim."""
+    claim = result.claim
+    lines = [
+        f"### {claim.id}: {claim.sentence}",
+        "",
+        f"**{result.verdict}**, a {claim.family} claim. The paper: {claim.paper}",
+        "",
+        f"Design: {claim.design}",
+        "",
+    ]
+    if expectation := tell_expectation(claim, judged.file, scale=judged.scale):
+        lines += [f"Before the runs: {expectation}", ""]
+    lines += [line for check in result.checks for line in (f"Check: {format_check(check)}.", "")]
+    if result.raw is not result.verdict:
+        lines += [
+            f"By itself it would be {result.raw}; among all claims that were tested that does not stand "
+            f"(p = {_adjusted_p(result)} by Holm).",
+            "",
+        ]
+    parts = [*([result.primary] if result.primary else []), *result.secondary]
+    if parts:
+        lines += [
+            "| | what is compared | claimed | effect, 95 % interval | by seed | n | alone |",
+            "| --- | --- | --- | --- | --- | --- | --- |",
+            *(_part_row(part, "decides" if part is result.primary else "beside", judged) for part in parts),
+            "",
+        ]
+    return [*lines, claim.note, ""] if claim.note else lines
+
+
+def _part_row(part: PredicateResult, role: str, judged: Judged) -> str:
+    study, effect = judged.file.study, part.effect
+    unit = unit_of(part.predicate, study)
+    compared, claimed = name_comparison(part.predicate, study), format_least(part.predicate, study)
+    if effect is None:
+        return _row([role, compared, claimed, "-", "-", "0", part.verdict])
+    units = f" x {effect.num_units:,} units" if part.predicate.measurement and effect.num_units else ""
+    units = units or (f" x {effect.num_units} problems" if effect.num_units else "")
+    each = ", ".join(format_value(value, unit) for value in effect.by_seed)
+    return _row(
+        [role, compared, claimed, format_effect(effect, unit), each, f"{effect.num_seeds} seeds{units}", part.verdict]
+    )
 
 
 def _levels(judged: Judged) -> list[str]:
     study = judged.file.study
-    rows = ["| level | | keys | runs | accuracy before | after |", "| --- | --- | --- | --- | --- | --- |"]
+    if not study.levels:
+        return []
+    rows = [
+        "## Runs",
+        "",
+        "| level | | keys | runs | accuracy before | after |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for name, level in study.levels.items():
         runs = judged.data.histories[name].values()
         before = [h.before.accuracy for h in runs if h.before]
         after = [h.after.accuracy for h in runs if h.after]
         mark = "**" if name == study.reference else ""
-        cells = [
-            f"{mark}{name}{mark}",
-            level.says,
-            _keys(level_keys(study, scale=judged.scale, level=name)) or "the baseline",
-            f"{len(runs)} of {len(study.scale(judged.scale).seeds)}",
-            f"{fmean(before):.3f}" if before else "-",
-            f"{fmean(after):.3f} ({', '.join(f'{x:.3f}' for x in after)})" if after else "-",
-        ]
-        rows.append(_row(cells))
-    return rows
+        rows.append(
+            _row(
+                [
+                    f"{mark}{name}{mark}",
+                    level.says,
+                    _keys(level_keys(study, scale=judged.scale, level=name)) or "the baseline",
+                    f"{len(runs)} of at most {len(judged.file.scale(judged.scale).seeds)}",
+                    f"{fmean(before):.1%}" if before else "-",
+                    f"{fmean(after):.1%} ({', '.join(f'{100 * x:.0f}' for x in after)})" if after else "-",
+                ]
+            )
+        )
+    return [*rows, ""]
 
 
-def _claim(result: ClaimResult, judged: Judged) -> list[str]:
-    claim = result.claim
-    lines = [f"### {claim.id}: {claim.sentence}", "", f"**{result.verdict}**. The paper: {claim.paper}", ""]
-    if claim.cannot:
-        return [*lines, f"It cannot appear here: {claim.cannot}", ""]
-    lines += [
-        "| what is compared | claimed | effect | by seed | n | verdict |",
-        "| --- | --- | --- | --- | --- | --- |",
-        *(_row([_compared(part), _claimed(part), *_measured(part), part.verdict]) for part in result.results),
-        "",
-    ]
-    levels = dict.fromkeys(level for part in claim.predicates for level in (*part.of, *part.against))
-    differences = [
-        f"{level}: {_keys(level_keys(judged.file.study, scale=judged.scale, level=level)) or 'the baseline'}"
-        for level in levels
-    ]
-    lines += [f"Config difference: {'; '.join(differences)}.", ""]
-    return [*lines, claim.note, ""] if claim.note else lines
+def _measurements(judged: Judged) -> list[str]:
+    study = judged.file.study
+    if not study.measurements:
+        return []
+    rows = ["## Measurements", "", "| measurement | what is done | seeds | rows |", "| --- | --- | --- | --- |"]
+    for name, measurement in study.measurements.items():
+        measured = judged.data.measured[name]
+        num_rows = sum(len(found) for found in measured.values())
+        rows.append(_row([name, measurement.says, f"{len(measured)} of {len(measurement.seeds)}", f"{num_rows:,}"]))
+    return [*rows, ""]
 
 
-def _write_scoreboard(judged: Sequence[Judged], output: Path) -> Path:
+def _figure(judged: Judged) -> Chart | None:
+    """The one figure of a page; None as long as there is nothing to draw."""
+    chosen, name = judged.file.study.figure, f"{judged.file.name}-figure"
+    if chosen is not None:
+        return _measured_figure(judged, chosen, name) if chosen.measurement else _curves(judged, chosen, name)
+    bars = [bar for result in judged.claims if (bar := _bar(result)) is not None]
+    return draw_effects(name, bars, title="Effects of the claims") if bars else None
+
+
+def _bar(result: ClaimResult) -> Bar | None:
+    part = result.primary
+    if part is None or part.effect is None:
+        return None
+    label = f"{result.claim.id}  {result.claim.short}"
+    return Bar(label, part.effect, part.predicate.least, part.predicate.direction, result.verdict)
+
+
+def _curves(judged: Judged, chosen: FigureChoice, name: str) -> Chart | None:
+    by_level = {level: _all_series(judged.data, level, chosen.metric) for level in chosen.levels}
+    if not any(by_level.values()):
+        return None
+    num_steps = judged.runs[0].config.num_steps
+    return draw_curves(name, chosen.metric, by_level, reference=judged.file.study.reference, num_steps=num_steps)
+
+
+def _all_series(data: StudyData, level: str, metric: str) -> list[Any]:
+    return [s for seed in sorted(data.histories[level]) if (s := data.series(level, seed, metric)) is not None]
+
+
+def _measured_figure(judged: Judged, chosen: FigureChoice, name: str) -> Chart | None:
+    effects = {}
+    for level in chosen.levels:
+        contrast = Contrast(metric=chosen.metric, measurement=chosen.measurement, of=(level,))
+        effect = measure_contrast(contrast, judged.data)
+        if effect is not None:
+            effects[level] = effect
+    metric = judged.file.study.measurements[chosen.measurement].metrics[chosen.metric]
+    return draw_levels(name, metric.says, effects, is_share=metric.unit == "share") if effects else None
+
+
+def _write_index(judged: Sequence[Judged], output: Path) -> Path:
     found = {result.claim.id: (study, result) for study in judged for result in study.claims}
-    counts = Counter(found[name][1].verdict if name in found else Verdict.NOT_RUN for name in INSIGHTS)
-    bars = [
-        _bar(f"{name}  {_short(part)}", part)
-        for name in INSIGHTS
-        if name in found
-        for part in found[name][1].results
-        if part.effect
-    ]
-    chart = draw_effects("scoreboard", bars, title="Effects of all claims") if bars else None
-    if chart:
-        write_text(output / f"{chart.name}.svg", chart.svg)
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    results = [result for _, result in found.values() if not result.claim.says]
+    missing = [name for name in INSIGHTS if name not in found]
+    precise = [r for r in results if r.primary and r.primary.is_precise]
+    told = count_verdicts(results) + (f" and {len(missing)} in no study here" if missing else "")
     lines = [
         "# The 34 insights on the micro lab",
         "",
-        f"Of {len(INSIGHTS)} claims: {told}. How to read this: [insights.md](../insights.md).",
+        f"Of {len(INSIGHTS)} claims: {told}. Of {len(precise)} the interval is as narrow as the smallest effect of "
+        "interest. Verdicts hold among all claims (Holm), at 5 %.",
+        "",
+        *([f"What that means for who trains real models: [what we learnt]({LEARNT}). "] if _has_learnt(output) else []),
+        "How to read this: [insights.md](../insights.md).",
+        "",
+        "| | claim | verdict | effect, 95 % interval | |",
+        "| --- | --- | --- | --- | --- |",
+        *(_index_row(name, *found[name]) for name in _in_order(found)),
         "",
         *_reproduce(judged),
         "",
-        *(line for letter, aspect in ASPECTS.items() for line in _aspect(letter, aspect, found)),
-        *(_figure(chart) if chart else []),
     ]
     path = output / "README.md"
-    write_text(path, "\n".join(lines))
+    write_text(path, "\n".join(lines).rstrip() + "\n")
+    write_json(output / "results.json", as_records(judged))
     return path
 
 
-def _aspect(letter: str, aspect: str, found: Mapping[str, tuple[Judged, ClaimResult]]) -> list[str]:
-    names = [name for name in dict.fromkeys([*INSIGHTS, *found]) if name[0] == letter]
-    if not names:
-        return []
+def _has_learnt(output: Path) -> bool:
+    return (output / LEARNT).exists()
+
+
+def _in_order(found: Mapping[str, Any]) -> list[str]:
     return [
-        f"## {aspect}",
-        "",
-        "| | claim | verdict | effects, 95 % interval (claimed) | n | study |",
-        "| --- | --- | --- | --- | --- | --- |",
-        *(_score(name, *found.get(name, (None, None))) for name in names),
-        "",
+        name for letter in ASPECTS for name in dict.fromkeys([*INSIGHTS, *found]) if name[0] == letter and name in found
     ]
 
 
-def _score(name: str, study: Judged | None, result: ClaimResult | None) -> str:
-    if study is None or result is None:
-        return _row([name, INSIGHTS[name], Verdict.NOT_RUN, "no study among these tests it", "-", "-"])
-    effects = [
-        f"{_compared(part)}: {_interval(part.effect)} ({_claimed(part)})" for part in result.results if part.effect
-    ]
-    page = f"[{study.file.name}]({study.file.name}.md)"
-    told = "<br>".join(effects) or result.claim.cannot or "-"
-    counts = dict.fromkeys(_measured(part)[-1] for part in result.results if part.effect)
-    return _row([name, result.claim.sentence, f"**{result.verdict}**", told, "; ".join(counts) or "-", page])
+def _index_row(name: str, judged: Judged, result: ClaimResult) -> str:
+    part = result.primary
+    effect = format_effect(part.effect, unit_of(part.predicate, judged.file.study)) if part else "-"
+    return _row([name, result.claim.short, f"**{result.verdict}**", effect, f"[study]({judged.file.name}.md)"])
 
 
 def _reproduce(judged: Sequence[Judged]) -> list[str]:
     """What gives these numbers again."""
-    histories = [
-        history for study in judged for by_seed in study.data.histories.values() for history in by_seed.values()
-    ]
-    distinct = {history.run.root: history for history in histories}.values()
-    commits = sorted({_commit(history.manifest) for history in distinct})
+    distinct = {history.run.root: history for study in judged for history in study.histories}.values()
+    summaries = [summary for study in judged for summary in study.summaries]
+    records = [history.manifest for history in distinct] + summaries
+    commits = sorted({_commit(record) for record in records})
     machines = sorted(
         {f"{m.get('num_cpus')} cores, {m.get('platform')}" for h in distinct if (m := h.manifest.get("machine"))}
     )
-    codes = sorted({run.folder.parent.name for study in judged for run in study.runs})
+    codes = sorted({work.folder.parent.name for study in judged for work in (*study.runs, *study.measurements)})
     seconds = sum((history.summary or {}).get("cpu_seconds", 0.0) for history in distinct)
-    seeds = sorted({run.seed for study in judged for run in study.runs})
+    seconds += sum(summary["cpu_seconds"] for summary in summaries)
+    seeds = sorted({seed for study in judged for seed in study.seeds})
     quick = " --quick" if judged[0].scale == QUICK else ""
     name = "--all" if len(judged) > 1 else judged[0].file.name
     return [
@@ -240,80 +326,26 @@ def _reproduce(judged: Sequence[Judged]) -> list[str]:
         f"microcoder study report {name}{quick} -o docs/insights",
         "```",
         "",
-        f"Seeds {', '.join(map(str, seeds))}; {len(distinct)} distinct runs; {seconds / 3600:.1f} CPU-hours; "
-        f"code digest {', '.join(codes)}; commit {', '.join(commits) or '-'}; {'; '.join(machines) or '-'}.",
+        f"Seeds {', '.join(map(str, seeds))}; {len(distinct)} distinct runs and {len(summaries)} measurements; "
+        f"{seconds / 3600:.1f} CPU-hours; code digest {', '.join(codes)}; commit {', '.join(commits) or '-'}; "
+        f"{'; '.join(machines) or '-'}.",
     ]
 
 
-def _commit(manifest: Mapping[str, Any]) -> str:
-    git = manifest.get("git") or {}
+def _commit(record: Mapping[str, Any]) -> str:
+    git = record.get("git") or {}
     commit = str(git.get("commit") or "unknown")[:12]
     return f"{commit} with changes" if git.get("is_dirty") else commit
 
 
-def _curves(judged: Judged) -> list[Chart]:
-    charts = []
-    for metric in judged.file.study.metrics:
-        by_level = {
-            level: [s for seed in sorted(by_seed) if (s := judged.data.series(level, seed, metric)) is not None]
-            for level, by_seed in judged.data.histories.items()
-        }
-        if any(by_level.values()):
-            num_steps = next(run.config.num_steps for run in judged.runs)
-            charts.append(
-                draw_curves(
-                    judged.file.name,
-                    metric,
-                    by_level,
-                    reference=judged.file.study.reference,
-                    num_steps=num_steps,
-                )
-            )
-    return charts
-
-
-def _bar(label: str, part: PredicateResult) -> Bar:
-    assert part.effect is not None
-    return Bar(label, part.effect, part.predicate.least, part.predicate.direction, part.verdict)
-
-
-def _short(part: PredicateResult) -> str:
-    text = _compared(part)
-    return text if len(text) <= 62 else f"{text[:60]}…"
-
-
-def _compared(part: PredicateResult) -> str:
-    predicate = part.predicate
-    of = " and ".join(predicate.of)
-    text = f"{predicate.metric.replace('_', ' ')}, {predicate.feature.replace('_', ' ')}: {of}"
-    if not predicate.against:
-        return text
-    other = f" ({predicate.against_feature})" if predicate.against_feature else ""
-    return f"{text} against {' and '.join(predicate.against)}{other}"
-
-
-def _claimed(part: PredicateResult) -> str:
-    predicate = part.predicate
-    if predicate.direction == "same":
-        return f"within ±{predicate.least:g}"
-    return f"{predicate.direction} by {predicate.least:g} or more"
-
-
-def _measured(part: PredicateResult) -> list[str]:
-    effect = part.effect
-    if effect is None:
-        return ["-", "-", "0"]
-    problems = f" x {effect.num_problems} problems" if effect.num_problems else ""
-    each = ", ".join(f"{value:+.3g}" for value in effect.by_seed)
-    return [_interval(effect), each, f"{effect.num_seeds} seed{'' if effect.num_seeds == 1 else 's'}{problems}"]
-
-
-def _interval(effect: Effect | None) -> str:
-    if effect is None:
+def _adjusted_p(result: ClaimResult) -> str:
+    """Of the verdict that the claim has by itself, or of the nearer one."""
+    found = result.adjusted
+    if found is None:
         return "-"
-    if abs(effect.high) > _WIDEST and effect.num_seeds < 2:
-        return f"{effect.value:+.3g}, no interval from one seed"
-    return f"{effect.value:+.3g} [{effect.low:+.3g}, {effect.high:+.3g}]"
+    one_of = {Verdict.SUPPORTED: found.p_for, Verdict.CONTRADICTED: found.p_against}
+    p = one_of.get(result.raw, min(found.p_for, found.p_against))
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _keys(keys: Mapping[str, Any]) -> str:
@@ -326,7 +358,3 @@ def _value(value: object) -> str:
 
 def _row(cells: Sequence[object]) -> str:
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
-
-
-def _figure(chart: Chart) -> list[str]:
-    return [f"![{chart.title}. {chart.description}]({chart.name}.svg)", ""]

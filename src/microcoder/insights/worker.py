@@ -1,6 +1,7 @@
-"""A training process of a study: takes runs from standard input, one JSON line each, and tells on standard output.
+"""A process of a study: takes runs and measurements from standard input, one JSON line each, and tells on
+standard output.
 
-It stays for many runs, since loading torch and TRL takes longer than a short run's first steps. It ends when its input
+It stays for much work, since loading torch and TRL takes longer than a short run's first steps. It ends when its input
 does, also in the middle of a run: whoever started it has gone, and what is done lies in checkpoints.
 """
 
@@ -17,6 +18,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
 
+from microcoder.insights.design import Measurement
+from microcoder.insights.jobs import Job
+from microcoder.insights.measurements import run_measurement
 from microcoder.metrics import EvaluationMetrics, StepMetrics
 from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig
@@ -53,7 +57,7 @@ class _Teller(Silent):
 
 
 def main() -> None:
-    """Run what comes in until the input ends."""
+    """Do what comes in until the input ends."""
     # Libraries print; what is read as our lines must be ours alone.
     channel = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -72,13 +76,9 @@ def _read(waiting: SimpleQueue[str]) -> None:
 
 
 def _run(order: dict[str, Any], teller: _Teller) -> bool:
-    """Do one run; return whether to go on with others."""
-    folder = Path(order["folder"])
+    """Do one piece of work; return whether to take others."""
     try:
-        from microcoder.training.session import run_training
-
-        config = TrainConfig.model_validate(order["config"])
-        summary = run_training(config, run_directory=folder, observer=teller, command=order["command"])
+        result = _measure(order) if order["kind"] == "measurement" else _train(order, teller)
     except KeyboardInterrupt:
         teller.tell("stopped")
         return False
@@ -86,11 +86,28 @@ def _run(order: dict[str, Any], teller: _Teller) -> bool:
         traceback.print_exc()
         teller.tell("failed", error=" ".join(f"{type(error).__name__}: {error}".split()))
         return True
+    gc.collect()
+    teller.tell("done", result=result)
+    return True
+
+
+def _train(order: dict[str, Any], teller: _Teller) -> str:
+    from microcoder.training.session import run_training
+
+    folder = Path(order["folder"])
+    config = TrainConfig.model_validate(order["config"])
+    summary = run_training(config, run_directory=folder, observer=teller, command=order["command"])
     # A finished run is never resumed, and its weights are in model/: a catalogue would keep gigabytes of moments.
     shutil.rmtree(RunDirectory(folder).checkpoints, ignore_errors=True)
-    gc.collect()
-    teller.tell("done", before=summary["accuracy_before"], after=summary["accuracy_after"])
-    return True
+    return f"{summary['accuracy_before']:.3f} -> {summary['accuracy_after']:.3f}"
+
+
+def _measure(order: dict[str, Any]) -> str:
+    config = TrainConfig.model_validate(order["config"])
+    runs = {level: Path(folder) for level, folder in order["runs"].items()}
+    job = Job(order["seed"], config, Path(order["folder"]), runs)
+    summary = run_measurement(Measurement.model_validate(order["measurement"]), job)
+    return f"{summary['num_rows']} rows"
 
 
 if __name__ == "__main__":

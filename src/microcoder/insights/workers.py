@@ -1,4 +1,4 @@
-"""Several training processes at work on the runs of a study: started, fed, watched, replaced when they die."""
+"""Several processes at work on the runs and measurements of studies: started, fed, watched, replaced when they die."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from microcoder.insights.study import StudyRun
+from microcoder.insights.study import StudyRun, Work
 
 _ATTEMPTS = 2
 """A process that dies on a run (out of memory, killed) is replaced once for it."""
+_POLL_SECONDS = 0.2
 _PATIENCE_SECONDS = 120
 """Given to a stopped process for the step at hand."""
 
@@ -26,26 +26,42 @@ _PATIENCE_SECONDS = 120
 class StudyObserver(Protocol):
     """Told how the runs of a study go on; calls come from one thread at a time."""
 
-    def started(self, run: StudyRun, *, worker: int) -> None:
-        """A process has taken a run."""
+    def started(self, work: Work, *, worker: int) -> None:
+        """A process has taken it."""
 
-    def advanced(self, run: StudyRun, event: dict[str, Any], *, worker: int) -> None:
+    def advanced(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
         """A step, an evaluation or a phase of a run."""
 
-    def ended(self, run: StudyRun, event: dict[str, Any], *, worker: int) -> None:
-        """A run is done, or has failed: the event has `error`."""
+    def ended(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
+        """It is done, or has failed: the event has `error`."""
+
+
+class Source(Protocol):
+    """Where work comes from; calls come from one thread at a time."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Nothing will ever come again."""
+        ...
+
+    def take(self) -> Work | None:
+        """Return what is to be done next; None if it depends on work in progress, or there is none."""
+        ...
+
+    def ended(self, work: Work) -> None:
+        """It is done or has failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run that could not be finished."""
+    """Work that could not be finished."""
 
-    run: StudyRun
+    work: Work
     error: str
 
 
 class Workers:
-    """Does runs by several processes; `run` returns when all are done or failed."""
+    """Does work by several processes; `run` returns when all is done or has failed."""
 
     def __init__(self, *, jobs: int, logs: Path, observer: StudyObserver, command: Sequence[str] = ()) -> None:
         self.jobs, self.logs, self.command = jobs, logs, list(command)
@@ -55,17 +71,15 @@ class Workers:
         self._processes: dict[int, subprocess.Popen[str]] = {}
         self._failures: list[Failure] = []
 
-    def run(self, runs: Sequence[StudyRun]) -> list[Failure]:
-        """Do the runs; return those that failed.
+    def run(self, source: Source) -> list[Failure]:
+        """Do the work; return what failed.
 
         Raises:
             KeyboardInterrupt: stopped by the user; each process ended after the step at hand, which was saved.
         """
-        waiting = deque(runs)
         self.logs.mkdir(parents=True, exist_ok=True)
         threads = [
-            threading.Thread(target=self._work, args=(number, waiting), daemon=True)
-            for number in range(min(self.jobs, len(waiting)))
+            threading.Thread(target=self._work, args=(number, source), daemon=True) for number in range(self.jobs)
         ]
         for thread in threads:
             thread.start()
@@ -94,18 +108,15 @@ class Workers:
                 if process.poll() is None:
                     process.send_signal(number)
 
-    def _work(self, number: int, waiting: deque[StudyRun]) -> None:
+    def _work(self, number: int, source: Source) -> None:
         process: subprocess.Popen[str] | None = None
-        while waiting and not self._is_stopping.is_set():
-            try:
-                run = waiting.popleft()
-            except IndexError:
-                break
-            self._tell(self._observer.started, run, worker=number)
+        last: dict[str, Any] | None = None
+        while (work := self._take(source)) is not None:
+            self._tell(self._observer.started, work, worker=number)
             for attempt in range(1, _ATTEMPTS + 1):
                 if process is None or process.poll() is not None:
                     process = self._start(number)
-                last = self._follow(process, run, number)
+                last = self._follow(process, work, number)
                 if last is not None or self._is_stopping.is_set() or attempt == _ATTEMPTS:
                     break
             if last is None:
@@ -114,13 +125,26 @@ class Workers:
                 break
             if last["kind"] == "failed":
                 with self._lock:
-                    self._failures.append(Failure(run, last["error"]))
+                    self._failures.append(Failure(work, last["error"]))
                 # What failed may have left it half-loaded or short of memory.
                 if process is not None:
                     _dismiss(process)
-            self._tell(self._observer.ended, run, last, worker=number)
+            self._tell(self._observer.ended, work, last, worker=number)
+            with self._lock:
+                source.ended(work)
         if process is not None:
             _dismiss(process)
+
+    def _take(self, source: Source) -> Work | None:
+        """Wait for the next piece of work; None when there is no more."""
+        while not self._is_stopping.is_set():
+            with self._lock:
+                if (work := source.take()) is not None:
+                    return work
+                if source.is_exhausted:
+                    return None
+            self._is_stopping.wait(_POLL_SECONDS)
+        return None
 
     def _log(self, number: int) -> Path:
         return self.logs / f"worker-{number}.log"
@@ -142,13 +166,12 @@ class Workers:
             self._processes[number] = process
         return process
 
-    def _follow(self, process: subprocess.Popen[str], run: StudyRun, number: int) -> dict[str, Any] | None:
-        """Have a run done; return its last event, or None when the process died over it."""
+    def _follow(self, process: subprocess.Popen[str], work: Work, number: int) -> dict[str, Any] | None:
+        """Have work done; return its last event, or None when the process died over it."""
         assert process.stdin is not None
         assert process.stdout is not None
-        order = {"folder": str(run.folder), "config": run.config.model_dump(mode="json"), "command": self.command}
         try:
-            process.stdin.write(json.dumps(order) + "\n")
+            process.stdin.write(json.dumps(self._order(work)) + "\n")
             process.stdin.flush()
         except OSError:
             return None
@@ -156,9 +179,22 @@ class Workers:
             event = json.loads(line)
             if event["kind"] in ("done", "failed", "stopped"):
                 return event
-            self._tell(self._observer.advanced, run, event, worker=number)
+            self._tell(self._observer.advanced, work, event, worker=number)
         process.wait()
         return None
+
+    def _order(self, work: Work) -> dict[str, Any]:
+        config = work.config.model_dump(mode="json")
+        if isinstance(work, StudyRun):
+            return {"kind": "run", "folder": str(work.folder), "config": config, "command": self.command}
+        return {
+            "kind": "measurement",
+            "folder": str(work.folder),
+            "config": config,
+            "seed": work.seed,
+            "measurement": work.measurement.model_dump(mode="json"),
+            "runs": {level: str(folder) for level, folder in work.runs.items()},
+        }
 
     def _tell(self, listener: Callable[..., None], *facts: Any, worker: int) -> None:
         with self._lock:

@@ -8,7 +8,8 @@ from pathlib import Path
 from statistics import median
 
 from microcoder.errors import DataError
-from microcoder.insights.study import StudyRun
+from microcoder.insights.measurements import read_measured
+from microcoder.insights.study import StudyMeasurement, StudyRun, Work
 from microcoder.machine import count_processors
 from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig
@@ -20,6 +21,8 @@ SECONDS_PER_ROLLOUT = 0.016
 SECONDS_PER_SAMPLE = 0.010
 """The same without updates."""
 SECONDS_PER_RUN = 4.0
+SECONDS_PER_MEASUREMENT = 30.0
+"""Assumed until one of its kind is finished."""
 SECONDS_PER_WORKER = 25.0
 """Loading torch and TRL."""
 WARM_START_SECONDS = 150.0
@@ -39,17 +42,50 @@ def count_work(config: TrainConfig) -> float:
     return SECONDS_PER_RUN + SECONDS_PER_ROLLOUT * rollouts + SECONDS_PER_SAMPLE * samples
 
 
-def measure_speed(runs: Sequence[StudyRun]) -> float | None:
-    """Return how much longer than reckoned the finished runs took (median); None where there are none."""
-    factors = []
-    for run in runs:
-        try:
-            summary = RunDirectory(run.folder).read_summary()
-        except DataError:
-            continue
-        if summary:
-            factors.append(summary["wall_seconds"] / count_work(run.config))
-    return median(factors) if factors else None
+class Speeds:
+    """How long work takes on this machine, from what is finished: study by study, since their worlds differ."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        """Read the times of finished work."""
+        self._factors: dict[str, list[float]] = {}
+        self._measured: dict[tuple[str, str], list[float]] = {}
+        self.spent_seconds = 0.0
+        """By all finished work, one process at a time."""
+        for work in works:
+            if (seconds := recorded_seconds(work)) is None:
+                continue
+            self.spent_seconds += seconds
+            if isinstance(work, StudyRun):
+                self._factors.setdefault(work.study, []).append(seconds / count_work(work.config))
+            else:
+                self._measured.setdefault((work.study, work.name), []).append(seconds)
+
+    @property
+    def is_known(self) -> bool:
+        """Anything is finished."""
+        return bool(self._factors or self._measured)
+
+    def seconds_of(self, work: Work) -> float:
+        """Return what a piece of work will still take."""
+        if isinstance(work, StudyMeasurement):
+            known = self._measured.get((work.study, work.name))
+            return median(known) if known else SECONDS_PER_MEASUREMENT
+        own = self._factors.get(work.study)
+        every = [factor for factors in self._factors.values() for factor in factors]
+        return remaining_work(work) * (median(own) if own else median(every) if every else 1.0)
+
+
+def recorded_seconds(work: Work) -> float | None:
+    """Return the wall seconds of finished work; None if it is not finished."""
+    if not work.is_finished:
+        return None
+    try:
+        if isinstance(work, StudyMeasurement):
+            return float(read_measured(work.folder)[1]["wall_seconds"])
+        summary = RunDirectory(work.folder).read_summary()
+    except DataError:
+        return None
+    return float(summary["wall_seconds"]) if summary else None
 
 
 def remaining_work(run: StudyRun) -> float:
@@ -58,17 +94,17 @@ def remaining_work(run: StudyRun) -> float:
     return count_work(run.config) * (1 - done)
 
 
-def estimate_seconds(missing: Sequence[StudyRun], *, jobs: int, speed: float) -> float:
-    """Return the wall seconds that the missing runs will take by several processes."""
+def estimate_seconds(missing: Sequence[Work], *, jobs: int, speeds: Speeds) -> float:
+    """Return the wall seconds that missing work will take by several processes."""
     if not missing:
         return 0.0
-    works = [remaining_work(run) * speed for run in missing]
+    works = [speeds.seconds_of(work) for work in missing]
     return SECONDS_PER_WORKER + max(sum(works) / jobs, *works) + (WARM_START_SECONDS if lacks_model(missing) else 0)
 
 
-def lacks_model(missing: Sequence[StudyRun]) -> bool:
+def lacks_model(missing: Sequence[Work]) -> bool:
     """The micro model is not built yet, as far as the cache folder tells."""
-    caches = {run.config.model.cache for run in missing if run.config.model.kind == "micro"}
+    caches = {work.config.model.cache for work in missing if work.config.model.kind == "micro"}
     return any(not any(cache.glob("micro-*")) for cache in caches)
 
 
@@ -78,9 +114,9 @@ def default_jobs() -> int:
     return max(1, min(count_processors(), int(pages / MEMORY_GIB_PER_WORKER)))
 
 
-def catalogue(runs: Sequence[StudyRun], root: Path) -> dict[str, list[str]]:
-    """Return which runs a folder stands for: folder -> study, level, seed."""
+def catalogue(works: Sequence[Work], root: Path) -> dict[str, list[str]]:
+    """Return what a folder stands for: folder -> study, level or measurement, seed."""
     named: dict[str, list[str]] = {}
-    for run in runs:
-        named.setdefault(str(run.folder.relative_to(root)), []).append(run.label)
+    for work in works:
+        named.setdefault(str(work.folder.relative_to(root)), []).append(work.label)
     return dict(sorted(named.items()))

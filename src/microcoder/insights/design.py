@@ -1,0 +1,291 @@
+"""What a study file says: levels to train at, measurements to take, and claims with what decides them.
+
+Everything that could be chosen to suit a result is written here before the runs: the one predicate that decides a
+claim, its smallest effect of interest, the check that the treatment reached the rollouts, and the spread that its
+power is reckoned from.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from microcoder.config import Config
+from microcoder.insights.catalogue import INSIGHTS
+from microcoder.insights.features import METRICS, parse_feature
+
+Direction = Literal["higher", "lower", "same"]
+Family = Literal["measuring", "mechanism", "training"]
+"""`measuring`: what was sampled, judged or counted in two ways. `mechanism`: one or few updates under several settings.
+`training`: whole runs."""
+Unit = Literal["share", "tokens", "nats", "1"]
+"""`share`: between 0 and 1, told in percent and its differences in points; `1`: a number without a unit."""
+
+MICRO, QUICK = "micro", "quick"
+MIN_SEEDS = 3
+SEED = "{seed}"
+"""What stands for the run's seed in the values of a level."""
+LEAST_REACHED = 0.05
+LEAST_GAIN = 0.12
+
+
+class Contrast(Config):
+    """A quantity at some levels, less the same at others; a seed gives one value, or one a problem."""
+
+    metric: str = Field(min_length=1)
+    """Of the runs (accuracy, length, ...), or one that the measurement names."""
+    measurement: str = ""
+    """Which of the study's measurements it is of; none: of the training runs."""
+    feature: str = ""
+    """Of the runs alone: what sums the curve up, such as `late`, see `microcoder.insights.features`."""
+    of: tuple[str, ...] = Field(min_length=1)
+    """Levels; of several, their mean."""
+    against: tuple[str, ...] = ()
+    """Levels that are subtracted; none: the quantity itself is compared with zero."""
+    against_feature: str = ""
+    """If it is another than `feature`."""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Every level that it names."""
+        return tuple(dict.fromkeys(self.of + self.against))
+
+    @model_validator(mode="after")
+    def _is_of_runs_or_of_a_measurement(self) -> Contrast:
+        if self.measurement:
+            if self.feature or self.against_feature:
+                raise ValueError(f"a measurement has no feature; leave {self.feature or self.against_feature!r} out")
+            return self
+        if self.metric not in METRICS:
+            raise ValueError(
+                f"no metric {self.metric!r} of runs; use one of {', '.join(METRICS)}, or name a measurement"
+            )
+        for text in (self.feature, self.against_feature or self.feature):
+            parse_feature(text)
+        return self
+
+
+class Predicate(Contrast):
+    """A measurable statement: the contrast goes in a direction, by an amount that matters."""
+
+    direction: Direction
+    least: float = Field(gt=0)
+    """Smallest effect of interest, in the metric's unit; for `same`, the smallest difference that would matter."""
+
+
+class Check(Contrast):
+    """Whether the treatment reached what it should (manipulation check); under `least` it cannot appear here."""
+
+    least: float = Field(default=LEAST_REACHED, gt=0)
+    """What the contrast must reach on average over the seeds."""
+
+
+class Spread(Config):
+    """How much seeds differ by themselves, measured before the study."""
+
+    sd: float = Field(gt=0)
+    """Standard deviation, over seeds, of what the primary predicate compares (the paired difference)."""
+    where: str = Field(min_length=1)
+    """How it was measured: what was run, with how many seeds."""
+
+
+class Undecidable(Config):
+    """Why no run of this size decides a claim, named before the runs."""
+
+    reason: str = Field(min_length=1)
+    compute: str = Field(min_length=1)
+    """What would decide it: model, steps, seeds, GPU-hours."""
+
+
+class Claim(Config):
+    """A claim of the paper: what decides it, what is reported beside, or why it is not decidable here."""
+
+    id: str = Field(pattern=r"^[A-Z]\d+$")
+    """Of the catalogue of 34, or X1, X2 ... for a claim beyond it."""
+    says: str = ""
+    """The claim in words; only for one beyond the catalogue."""
+    short: str = Field(min_length=1, max_length=90)
+    """The statement that is tested, as a clause for sentences and figures: `a mask makes responses grow`."""
+    paper: str = Field(min_length=1)
+    """What the paper's figures show."""
+    family: Family
+    design: str = Field(min_length=1)
+    """How it is tested, in one sentence."""
+    primary: Predicate | None = None
+    """Decides; none for a claim that is not decidable here."""
+    secondary: tuple[Predicate, ...] = ()
+    """Reported, and decide nothing."""
+    check: Check | None = None
+    spread: Spread | None = None
+    undecidable: Undecidable | None = None
+    note: str = ""
+    """What a reader of the verdict must know."""
+
+    @property
+    def sentence(self) -> str:
+        """The claim in words."""
+        return INSIGHTS.get(self.id) or self.says
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """The primary one first."""
+        return (*((self.primary,) if self.primary else ()), *self.secondary)
+
+    @property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Everything that is read from runs and measurements."""
+        return (*self.predicates, *((self.check,) if self.check else ()))
+
+    @model_validator(mode="after")
+    def _is_of_the_catalogue_or_says_what_it_is(self) -> Claim:
+        if (self.id in INSIGHTS) == self.id.startswith("X"):
+            raise ValueError(f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ...")
+        if (self.id in INSIGHTS) == bool(self.says):
+            raise ValueError(f"claim {self.id}: `says` is for claims beyond the catalogue, and needed there")
+        return self
+
+    @model_validator(mode="after")
+    def _is_decidable_or_says_why_not(self) -> Claim:
+        if (self.primary is None) == (self.undecidable is None):
+            raise ValueError(f"claim {self.id} needs either `primary`, or `undecidable` with reason and compute")
+        if self.primary is None:
+            return self
+        if self.spread is None:
+            raise ValueError(f"claim {self.id} needs `spread`: measure it on a pilot, and say where")
+        if self.family != "measuring" and self.check is None:
+            raise ValueError(f"claim {self.id} needs a `check`: that the treatment reached the rollouts")
+        if self.family == "training" and self.primary.measurement:
+            raise ValueError(f'claim {self.id}: a predicate over a measurement is of family "measuring" or "mechanism"')
+        return self
+
+
+class MeasuredMetric(Config):
+    """A quantity that a measurement yields."""
+
+    says: str = Field(min_length=1)
+    """For tables and figures: `change of log-probability, truncated less whole responses`."""
+    unit: Unit = "1"
+
+
+class Measurement(Config):
+    """Something measured without whole training runs: a unit of work for each seed, done once."""
+
+    function: str = Field(min_length=1)
+    """`module:function` or `path/to/file.py:function` of one `Job`; it yields `Row`s
+    (`microcoder.insights.measurements`)."""
+    says: str = Field(min_length=1)
+    """What is done, as a clause for the page."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Of the function: its keyword-only parameters."""
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Recipe keys over the scale's baseline and the study's `set`."""
+    uses: tuple[str, ...] = ()
+    """Levels whose finished run of the same seed is read."""
+    seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
+    levels: tuple[str, ...] = Field(min_length=1)
+    """Levels that its rows name."""
+    metrics: dict[str, MeasuredMetric] = Field(min_length=1)
+    """Metrics that its rows name."""
+
+
+class FigureChoice(Config):
+    """The one figure of a page: a metric of a few levels, over a run or as measured; without it, the effects."""
+
+    metric: str
+    measurement: str = ""
+    levels: tuple[str, ...] = Field(min_length=2, max_length=5)
+
+
+class Level(Config):
+    """One setting of the factor."""
+
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Recipe keys over the baseline; the value `"{seed}"` is the run's seed."""
+    at: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """By scale: keys over `set`, for steps and lengths that another scale counts otherwise."""
+    says: str = ""
+    """For tables, where the name is not enough."""
+
+
+class Scale(Config):
+    """The same study at another size."""
+
+    baseline: Path
+    """Recipe, from the study's folder."""
+    seeds: tuple[int, ...] = Field(min_length=1)
+    """In the order in which they are run; the last ones only if the first do not suffice."""
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Recipe keys of all levels at this scale."""
+
+
+class Study(Config):
+    """What is asked, what is varied or measured, and what is claimed."""
+
+    question: str = Field(min_length=1)
+    done: str = Field(min_length=1)
+    """What was done, in one sentence for the page: `The same tiny model was trained with and without a mask.`"""
+    next: str = Field(min_length=1)
+    """What to do next, in one sentence."""
+    factor: str = Field(min_length=1)
+    """What is varied, in words."""
+    baseline: Path
+    """Recipe of the micro lab, from the study's folder."""
+    reference: str = ""
+    """The level that is the baseline, or the one that others are seen against; none without levels."""
+    seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
+    first_look: int = Field(default=5, ge=2)
+    """Seeds that are run before any interval is looked at; further ones are run by its width."""
+    precision: float = Field(default=1.0, gt=0)
+    """Half width of a primary effect's interval, in units of its `least`, at which no further seeds are run."""
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Recipe keys of all levels at every scale."""
+    figure: FigureChoice | None = None
+    """What carries the result; none: the primary effects of all claims."""
+    levels: dict[str, Level] = Field(default_factory=dict)
+    """What is trained."""
+    measurements: dict[str, Measurement] = Field(default_factory=dict)
+    """What is measured without whole training runs."""
+    min_gain: float = Field(default=LEAST_GAIN, ge=0)
+    """Held-out accuracy that the reference level must gain; under it, training claims cannot appear here."""
+    scales: dict[str, Scale] = Field(default_factory=dict)
+    """`quick`, and model sizes for `microcoder study plan`."""
+    claims: tuple[Claim, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _levels_are_a_comparison(self) -> Study:
+        if not self.levels and not self.measurements:
+            raise ValueError("a study needs [levels] to train at, or [measurements]")
+        if len(self.levels) == 1:
+            raise ValueError("one level compares nothing; add another, or leave levels to [measurements]")
+        if self.levels and self.reference not in self.levels:
+            raise ValueError(f"{self.reference}: no such level; levels are {', '.join(self.levels)}")
+        scales = {scale for level in self.levels.values() for scale in level.at}
+        if unknown := sorted(scales - self.scales.keys() - {MICRO}):
+            raise ValueError(f"levels set keys at {', '.join(unknown)}, no scale; add [scales.{unknown[0]}]")
+        for name, measurement in self.measurements.items():
+            if unknown := [level for level in measurement.uses if level not in self.levels]:
+                raise ValueError(f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}")
+        return self
+
+    @model_validator(mode="after")
+    def _claims_and_figure_name_what_there_is(self) -> Study:
+        for claim in self.claims:
+            for contrast in claim.contrasts:
+                self._check_names(claim.id, contrast.measurement, contrast.metric, contrast.levels)
+        if self.figure is not None:
+            self._check_names("figure", self.figure.measurement, self.figure.metric, self.figure.levels)
+        return self
+
+    def _check_names(self, where: str, measurement: str, metric: str, levels: tuple[str, ...]) -> None:
+        known, metrics = tuple(self.levels), tuple(METRICS)
+        if measurement:
+            if measurement not in self.measurements:
+                raise ValueError(f"{where}: no measurement {measurement!r} in this study")
+            known = self.measurements[measurement].levels
+            metrics = tuple(self.measurements[measurement].metrics)
+        if unknown := [level for level in levels if level not in known]:
+            raise ValueError(f"{where}: {', '.join(unknown)}: no such level; levels are {', '.join(known)}")
+        if metric not in metrics:
+            raise ValueError(f"{where}: no metric {metric!r}; use one of {', '.join(metrics)}")

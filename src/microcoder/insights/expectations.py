@@ -1,0 +1,63 @@
+"""What stands before the runs: each claim's design, its smallest effect, and what its seeds can show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from microcoder.insights.design import Claim
+from microcoder.insights.power import Power, expect_power
+from microcoder.insights.study import StudyFile
+from microcoder.insights.wording import format_least, format_value, name_comparison, unit_of
+
+
+def expect_claim(claim: Claim, file: StudyFile, *, scale: str) -> Power | None:
+    """Return what a claim's primary predicate can show if all its seeds are run; None for a claim without one."""
+    if claim.primary is None:
+        return None
+    measurement = claim.primary.measurement
+    seeds = file.study.measurements[measurement].seeds if measurement else file.scale(scale).seeds
+    return expect_power(claim, num_seeds=len(seeds))
+
+
+def tell_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
+    """Return what was reckoned before the runs, or why a claim is not decidable, in a sentence."""
+    expected = expect_claim(claim, file, scale=scale)
+    if claim.undecidable is not None:
+        return f"Not decidable here: {claim.undecidable.reason} What would decide it: {claim.undecidable.compute}"
+    if claim.primary is None or claim.spread is None or expected is None:
+        return ""
+    unit = unit_of(claim.primary, file.study)
+    spread, half, least = (
+        format_value(value, unit, sign=False) for value in (claim.spread.sd, expected.half_width, claim.primary.least)
+    )
+    return (
+        f"A spread between seeds of {spread} ({claim.spread.where}) lets {expected.num_seeds} seeds give a half width "
+        f"of {half}, and a power of {expected.power:.0%} for {least}, the smallest effect of interest."
+    )
+
+
+def expectation_rows(studies: Sequence[StudyFile], *, scale: str) -> list[dict[str, Any]]:
+    """Return a record a claim: what is compared, what matters, and what to expect."""
+    rows = []
+    for file in studies:
+        for claim in file.study.claims:
+            expected = expect_claim(claim, file, scale=scale)
+            primary = claim.primary
+            rows.append(
+                {
+                    "id": claim.id,
+                    "study": file.name,
+                    "family": claim.family,
+                    "short": claim.short,
+                    "design": claim.design,
+                    "compared": name_comparison(primary, file.study) if primary else None,
+                    "claimed": format_least(primary, file.study) if primary else None,
+                    "num_seeds": expected.num_seeds if expected else None,
+                    "half_width": expected.half_width if expected else None,
+                    "power": expected.power if expected else None,
+                    "is_precise": bool(primary and expected and expected.half_width <= primary.least),
+                    "told": tell_expectation(claim, file, scale=scale),
+                }
+            )
+    return rows

@@ -1,0 +1,34 @@
+"""What a measuring function is handed and what it yields; apart from the rest, so that it depends on nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from microcoder.training.config import TrainConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One value of one unit under one level."""
+
+    metric: str
+    level: str
+    unit: str
+    """A problem, a rollout, a pair: what the levels are compared on. Of the same name in several seeds, it is the same
+    unit there, such as a held-out problem; what is drawn anew for a seed has the seed in its name."""
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a measuring function is handed."""
+
+    seed: int
+    config: TrainConfig
+    """The scale's baseline with the study's and the measurement's keys, and this seed."""
+    folder: Path
+    """Its own; what it leaves there is still there when it is started again after a kill."""
+    runs: Mapping[str, Path] = field(default_factory=dict)
+    """Level -> folder of the finished run of this seed, for the levels that the measurement `uses`."""

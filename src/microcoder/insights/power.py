@@ -1,0 +1,65 @@
+"""What a number of seeds can show, reckoned before the runs from a spread that was measured on a pilot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from microcoder.insights.design import Claim, Direction
+from microcoder.insights.effects import ALPHA, student_quantile
+
+_MOST_SEEDS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What to expect of some seeds."""
+
+    num_seeds: int
+    half_width: float
+    """Of the 95 % interval, in the metric's unit."""
+    power: float
+    """Chance that the interval shows the claimed direction if the true effect is the smallest of interest; for `same`,
+    that it lies within if there is no difference."""
+    seeds_needed: int
+    """For a half width of the smallest effect of interest."""
+
+
+def expect_power(claim: Claim, *, num_seeds: int) -> Power | None:
+    """Return what a claim's primary predicate can show with some seeds; None for a claim without one."""
+    if claim.primary is None or claim.spread is None:
+        return None
+    sd, least = claim.spread.sd, claim.primary.least
+    return Power(
+        num_seeds,
+        half_width=expected_half_width(sd, num_seeds),
+        power=power_of(sd, least, num_seeds=num_seeds, direction=claim.primary.direction),
+        seeds_needed=count_seeds(sd, half_width=least),
+    )
+
+
+def expected_half_width(sd: float, num_seeds: int) -> float:
+    """Return the half width of the 95 % interval of a mean over seeds."""
+    if num_seeds < 2:
+        return math.inf
+    return student_quantile(1 - ALPHA / 2, num_seeds - 1) * sd / math.sqrt(num_seeds)
+
+
+def power_of(sd: float, least: float, *, num_seeds: int, direction: Direction) -> float:
+    """Return the power of the paired t-test (noncentral t) against `least`, or of two one-sided tests for `same`."""
+    from scipy import stats
+
+    if num_seeds < 2:
+        return 0.0
+    freedom, shift = num_seeds - 1, least * math.sqrt(num_seeds) / sd
+    quantile = student_quantile(1 - ALPHA / 2, freedom)
+    reached = float(stats.nct.sf(quantile, freedom, shift))
+    return max(0.0, 2 * reached - 1) if direction == "same" else reached
+
+
+def count_seeds(sd: float, *, half_width: float) -> int:
+    """Return the fewest seeds whose expected half width is at most this one."""
+    num = 2
+    while expected_half_width(sd, num) > half_width and num < _MOST_SEEDS:
+        num += max(1, num // 50)
+    return num

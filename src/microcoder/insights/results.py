@@ -1,0 +1,190 @@
+"""Studies judged by their finished work, together; as records for other programs, and compared with each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from microcoder.errors import DataError
+from microcoder.insights.claims import (
+    ClaimResult,
+    PredicateResult,
+    StudyData,
+    adjust_claims,
+    describe_contrast,
+    judge_claims,
+)
+from microcoder.insights.history import History, read_history
+from microcoder.insights.jobs import Row
+from microcoder.insights.measurements import read_measured
+from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, plan_measurements, plan_runs
+from microcoder.insights.verdicts import Verdict
+from microcoder.runs import read_json
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A study, its finished work, and what that says."""
+
+    file: StudyFile
+    scale: str
+    runs: Sequence[StudyRun]
+    measurements: Sequence[StudyMeasurement]
+    data: StudyData
+    summaries: Sequence[Mapping[str, Any]]
+    """Of the finished measurements."""
+    claims: Sequence[ClaimResult]
+
+    @property
+    def num_finished(self) -> int:
+        """Runs and measurements that ended by themselves."""
+        return len(self.histories) + len(self.summaries)
+
+    @property
+    def histories(self) -> list[History]:
+        """Of the finished runs."""
+        return [history for by_seed in self.data.histories.values() for history in by_seed.values()]
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds of which anything is finished."""
+        measured = {seed for by_seed in self.data.measured.values() for seed in by_seed}
+        return sorted(measured.union(self.data.seeds))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What became of the conclusions of one report in another, with other seeds."""
+
+    kept: tuple[str, ...]
+    """Concluded in the first, and of the same verdict in the second."""
+    changed: tuple[tuple[str, str, str], ...]
+    """Claim, verdict before and after, of those that were concluded in the first."""
+
+    @property
+    def share_kept(self) -> float | None:
+        """Of what the first concluded; None if it concluded nothing."""
+        total = len(self.kept) + len(self.changed)
+        return len(self.kept) / total if total else None
+
+
+def judge_studies(
+    files: Sequence[StudyFile],
+    *,
+    scale: str,
+    root: Path,
+    code: str | None = None,
+    seeds_from: int = 0,
+) -> list[Judged]:
+    """Judge studies by their finished work, as one family of claims; arguments as in `plan_runs`."""
+    judged = [judge_study(file, scale=scale, root=root, code=code, seeds_from=seeds_from) for file in files]
+    adjusted = iter(adjust_claims([result for study in judged for result in study.claims]))
+    return [replace(study, claims=[next(adjusted) for _ in study.claims]) for study in judged]
+
+
+def judge_study(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> Judged:
+    """Read a study's finished work and judge each claim by itself."""
+    runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    measurements = plan_measurements(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
+    for run in runs:
+        if run.is_finished:
+            histories[run.level][run.seed] = read_history(run.folder)
+    measured: dict[str, dict[int, Sequence[Row]]] = {name: {} for name in file.study.measurements}
+    summaries = []
+    for work in measurements:
+        if work.is_finished:
+            measured[work.name][work.seed], summary = read_measured(work.folder)
+            summaries.append(summary)
+    data = StudyData(file.study, histories, measured)
+    return Judged(file, scale, runs, measurements, data, summaries, judge_claims(file.study.claims, data))
+
+
+def as_records(judged: Sequence[Judged]) -> dict[str, Any]:
+    """Return what a report says, as plain values."""
+    return {
+        "format": FORMAT,
+        "scale": judged[0].scale if judged else "",
+        "seeds": {study.file.name: study.seeds for study in judged},
+        "claims": [_claim_record(study, result) for study in judged for result in study.claims],
+    }
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Return the records that a report wrote: its `results.json`, or the folder that holds it.
+
+    Raises:
+        DataError: they are missing, damaged or of another version.
+    """
+    path = path / "results.json" if path.is_dir() else path
+    found = read_json(path, what="report of studies")
+    if found.get("format") != FORMAT:
+        raise DataError(f"{path} has format {found.get('format')}, not {FORMAT}; write the report anew")
+    return found
+
+
+def compare_results(first: Mapping[str, Any], second: Mapping[str, Any]) -> Comparison:
+    """Say which conclusions of the first report are also those of the second."""
+    verdicts = {claim["id"]: claim["verdict"] for claim in second["claims"]}
+    kept, changed = [], []
+    for claim in first["claims"]:
+        name, verdict = claim["id"], claim["verdict"]
+        if not Verdict(verdict).is_conclusive:
+            continue
+        other = verdicts.get(name, Verdict.NOT_RUN.value)
+        if other == verdict:
+            kept.append(name)
+        else:
+            changed.append((name, verdict, other))
+    return Comparison(tuple(kept), tuple(changed))
+
+
+def _claim_record(study: Judged, result: ClaimResult) -> dict[str, Any]:
+    claim = result.claim
+    return {
+        "id": claim.id,
+        "study": study.file.name,
+        "short": claim.short,
+        "family": claim.family,
+        "verdict": result.verdict.value,
+        "verdict_alone": result.raw.value,
+        "p_holm_for": result.adjusted.p_for if result.adjusted else None,
+        "p_holm_against": result.adjusted.p_against if result.adjusted else None,
+        "primary": _predicate_record(result.primary) if result.primary else None,
+        "secondary": [_predicate_record(part) for part in result.secondary],
+        "checks": [
+            {"says": check.says, "value": check.value, "least": check.least, "is_reached": check.is_reached}
+            for check in result.checks
+        ],
+        "spread_assumed": claim.spread.sd if claim.spread else None,
+        "undecidable": claim.undecidable.model_dump() if claim.undecidable else None,
+    }
+
+
+def _predicate_record(part: PredicateResult) -> dict[str, Any]:
+    effect = part.effect
+    return {
+        "compared": describe_contrast(part.predicate),
+        "direction": part.predicate.direction,
+        "least": part.predicate.least,
+        "value": effect.value if effect else None,
+        "low": _finite(effect.low) if effect else None,
+        "high": _finite(effect.high) if effect else None,
+        "half_width": _finite(effect.half_width) if effect else None,
+        "is_precise": part.is_precise,
+        "num_seeds": effect.num_seeds if effect else 0,
+        "num_units": effect.num_units if effect else 0,
+        "by_seed": list(effect.by_seed) if effect else [],
+        "p_for": part.judgement.p_for,
+        "p_against": part.judgement.p_against,
+        "verdict": part.verdict.value,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

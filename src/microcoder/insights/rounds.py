@@ -1,0 +1,202 @@
+"""Which work of the studies comes next: rounds of seeds, until the intervals are narrow enough or the time is spent.
+
+The first round is the first `first_look` seeds of every study. After each round a study's claims are looked at: those
+whose primary effect has an interval wider than its smallest effect of interest (times `precision`) get one more seed,
+of the levels and measurements that they compare, as long as the study names seeds and the budget lasts.
+
+What is looked at is the half width alone, never the effect or its sign, so that looking does not favour a verdict
+(Chow and Robbins 1965: intervals of a fixed width keep their coverage). With few seeds a lucky small spread would stop
+too early, so there are at least five before the first look; `tests/insights/test_rounds.py` measures the rates.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from microcoder.insights.claims import ClaimResult
+from microcoder.insights.design import Claim, Study
+from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work
+from microcoder.insights.verdicts import Verdict
+
+Look = Callable[[StudyFile], Sequence[ClaimResult]]
+"""Judges a study's claims by what is finished."""
+
+
+@dataclass
+class StudyRounds:
+    """A study's work, round by round."""
+
+    file: StudyFile
+    rounds: list[list[Work]]
+    """The first holds several seeds, each further one a seed."""
+    index: int = 0
+    """Of the round in progress."""
+    open: dict[Path, Work] = field(default_factory=dict)
+    """Of that round, what has not ended."""
+
+
+class Rounds:
+    """Work for several processes; see the module."""
+
+    def __init__(
+        self,
+        planned: Sequence[tuple[StudyFile, Sequence[Work]]],
+        *,
+        look: Look,
+        seconds_of: Callable[[Work], float],
+        budget_seconds: float | None = None,
+        spent_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin with the first rounds.
+
+        Args:
+            planned: each study's work, as `plan_work` has it.
+            look: see `Look`.
+            seconds_of: what a piece of work will take.
+            budget_seconds: when to begin nothing more; None: never.
+            spent_seconds: of that, by earlier commands.
+            clock: seconds from any start.
+        """
+        self._look, self._seconds_of, self._clock = look, seconds_of, clock
+        self._budget, self._spent, self._started = budget_seconds, spent_seconds, clock()
+        self._waiting: list[Work] = []
+        self._running: set[Path] = set()
+        self._ended: set[Path] = set()
+        self.studies = [StudyRounds(file, split_rounds(file.study, works)) for file, works in planned]
+        self.left_out: list[Work] = []
+        """For want of time."""
+        for study in self.studies:
+            self._begin(study, study.rounds[0] if study.rounds else [])
+
+    @property
+    def waiting(self) -> list[Work]:
+        """What is to be done as far as is known by now."""
+        return list(self._waiting)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Nothing will ever come again."""
+        return not self._waiting and not self._running
+
+    def take(self) -> Work | None:
+        """Return what is to be done next; None if it depends on work in progress, or there is none."""
+        for work in self._waiting:
+            if isinstance(work, StudyMeasurement) and not work.is_ready:
+                if any(folder in self._running or self._is_waiting(folder) for folder in work.runs.values()):
+                    continue
+                self._drop(work)
+                return self.take()
+            if self._is_over_budget(work):
+                self.left_out += self._waiting
+                for left in list(self._waiting):
+                    self._drop(left)
+                return None
+            self._waiting.remove(work)
+            self._running.add(work.folder)
+            return work
+        return None
+
+    def ended(self, work: Work) -> None:
+        """It is done or has failed: a study whose round is over is looked at."""
+        self._running.discard(work.folder)
+        self._close(work.folder)
+
+    def _drop(self, work: Work) -> None:
+        self._waiting.remove(work)
+        self._close(work.folder)
+
+    def _close(self, folder: Path) -> None:
+        self._ended.add(folder)
+        for study in self.studies:
+            if study.open.pop(folder, None) is not None and not study.open:
+                self._go_on(study)
+
+    def _go_on(self, study: StudyRounds) -> None:
+        """Begin the next round that has something to do for claims that are not precise yet."""
+        while not study.open and study.index + 1 < len(study.rounds):
+            study.index += 1
+            levels, measurements = needed_work(study.file.study, self._look(study.file))
+            if not levels and not measurements:
+                return
+            self._begin(
+                study,
+                [
+                    work
+                    for work in study.rounds[study.index]
+                    if (work.level in levels if isinstance(work, StudyRun) else work.name in measurements)
+                ],
+            )
+
+    def _begin(self, study: StudyRounds, works: Sequence[Work]) -> None:
+        for work in works:
+            if work.is_finished or work.folder in self._ended:
+                continue
+            study.open[work.folder] = work
+            if not self._is_waiting(work.folder) and work.folder not in self._running:
+                self._waiting.append(work)
+        # Measurements are cheap, and low seeds of all studies come before high ones of any.
+        self._waiting.sort(key=lambda work: (isinstance(work, StudyRun), work.seed))
+        if not study.open and study.index == 0:
+            self._go_on(study)
+
+    def _is_waiting(self, folder: Path) -> bool:
+        return any(work.folder == folder for work in self._waiting)
+
+    def _is_over_budget(self, work: Work) -> bool:
+        if self._budget is None:
+            return False
+        return self._spent + self._clock() - self._started + self._seconds_of(work) > self._budget
+
+
+def split_rounds(study: Study, works: Sequence[Work]) -> list[list[Work]]:
+    """Return the work by rounds: the first seeds together, then seed by seed; runs before what reads them."""
+    places: dict[str, list[int]] = {}
+    by_round: dict[int, list[Work]] = {}
+    round_of_run: dict[Path, int] = {}
+    for work in sorted(works, key=lambda work: isinstance(work, StudyMeasurement)):
+        seeds = places.setdefault(work.level if isinstance(work, StudyRun) else f"measurement {work.name}", [])
+        seeds.append(work.seed)
+        number = max(0, len(seeds) - study.first_look)
+        if isinstance(work, StudyRun):
+            round_of_run[work.folder] = number
+        else:
+            number = max([number, *(round_of_run.get(folder, 0) for folder in work.runs.values())])
+        by_round.setdefault(number, []).append(work)
+    return [by_round[number] for number in sorted(by_round)]
+
+
+def needed_work(study: Study, results: Sequence[ClaimResult]) -> tuple[set[str], set[str]]:
+    """Return the levels and measurements that claims without a narrow enough interval compare."""
+    levels: set[str] = set()
+    measurements: set[str] = set()
+    for result in results:
+        if result.primary is None or result.raw is Verdict.CANNOT_APPEAR or is_precise(result, study):
+            continue
+        wanted, read = compared_work(result.claim, study)
+        levels |= wanted
+        measurements |= read
+    return levels, measurements
+
+
+def is_precise(result: ClaimResult, study: Study) -> bool:
+    """The interval of the primary effect is narrow enough."""
+    effect = result.primary.effect if result.primary else None
+    return (
+        effect is not None
+        and result.primary is not None
+        and effect.half_width <= study.precision * result.primary.predicate.least
+    )
+
+
+def compared_work(claim: Claim, study: Study) -> tuple[set[str], set[str]]:
+    """Return the levels and measurements behind a claim's primary predicate."""
+    primary = claim.primary
+    if primary is None:
+        return set(), set()
+    if primary.measurement:
+        return set(study.measurements[primary.measurement].uses), {primary.measurement}
+    return set(primary.levels), set()

@@ -1,0 +1,94 @@
+"""What an effect says about a claim, in the field's words, for one claim and for all of them together.
+
+| direction | supported | contradicted |
+|---|---|---|
+| higher | the 95 % interval is above 0 and reaches `least` | the interval is below `least` |
+| lower | the same, mirrored | the same, mirrored |
+| same | the interval is within -+`least` | it excludes 0 and is not within -+`least` |
+
+Anything else is inconclusive. Contradicted means: an effect as large as the smallest of interest is excluded.
+
+Each verdict rejects a null hypothesis: supported that the effect is at most 0, contradicted that it is at least `least`
+(of `same`: that it is at least `least` either way, or that it is 0). Over all claims these are two families, and Holm's
+step-down procedure (1979) holds the chance of any wrong rejection in each at 2.5 %, one-sided, so that of any wrong
+verdict at 5 %. One family of the verdicts as they fell would not do: a claim that is decided rightly frees its share
+for the rest, though its other null may be true (`tests/insights/test_claims_rates.py` has the case).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from microcoder.insights.design import Direction
+from microcoder.insights.effects import ALPHA, Effect
+
+
+class Verdict(StrEnum):
+    """What finished work says about a claim."""
+
+    SUPPORTED = "supported"
+    CONTRADICTED = "contradicted"
+    INCONCLUSIVE = "inconclusive"
+    CANNOT_APPEAR = "cannot appear here"
+    """The treatment did not reach what it should, or the baseline learnt too little."""
+    UNDECIDABLE = "not decidable at this scale"
+    """Named before the runs, with the compute that would decide it."""
+    NOT_RUN = "not run"
+
+    @property
+    def is_conclusive(self) -> bool:
+        """It is for or against the claim."""
+        return self in (Verdict.SUPPORTED, Verdict.CONTRADICTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What an effect says about a predicate by itself; p-values are two-sided, under 5 % if the interval excludes."""
+
+    verdict: Verdict
+    p_for: float = 1.0
+    """Of the null hypothesis that "supported" rejects."""
+    p_against: float = 1.0
+    """Of the one that "contradicted" rejects."""
+
+
+def judge_effect(effect: Effect, *, direction: Direction, least: float) -> Judgement:
+    """Say what an effect means for a predicate."""
+    if not math.isfinite(effect.value):
+        return Judgement(Verdict.NOT_RUN)
+    if direction == "lower":
+        effect = effect.mirrored
+    if direction == "same":
+        is_for = -least < effect.low and effect.high < least
+        is_against = not is_for and (effect.low > 0 or effect.high < 0)
+        p_for = 2 * max(effect.p_below(least), effect.p_above(-least))
+        p_against = 2 * min(effect.p_below(0.0), effect.p_above(0.0))
+    else:
+        is_for, is_against = effect.low > 0 and effect.high >= least, effect.high < least
+        p_for, p_against = 2 * effect.p_above(0.0), 2 * effect.p_below(least)
+    verdict = Verdict.SUPPORTED if is_for else Verdict.CONTRADICTED if is_against else Verdict.INCONCLUSIVE
+    return Judgement(verdict, min(1.0, p_for), min(1.0, p_against))
+
+
+def adjust_judgements(judgements: Mapping[str, Judgement]) -> dict[str, Judgement]:
+    """Return the judgements that stand together: a conclusion that Holm does not keep is inconclusive."""
+    p_for = adjust_p_values({name: found.p_for for name, found in judgements.items()})
+    p_against = adjust_p_values({name: found.p_against for name, found in judgements.items()})
+    adjusted = {}
+    for name, found in judgements.items():
+        p = p_for[name] if found.verdict is Verdict.SUPPORTED else p_against[name]
+        verdict = Verdict.INCONCLUSIVE if found.verdict.is_conclusive and p > ALPHA else found.verdict
+        adjusted[name] = Judgement(verdict, p_for[name], p_against[name])
+    return adjusted
+
+
+def adjust_p_values(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Return Holm's adjusted p-values: reject those under a level to have a family-wise error of that level."""
+    adjusted, highest = {}, 0.0
+    for rank, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: (item[1], item[0]))):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p))
+        adjusted[name] = highest
+    return {name: adjusted[name] for name in p_values}

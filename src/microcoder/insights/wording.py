@@ -1,0 +1,188 @@
+"""Results in words: effects with their units, and the five sentences that a study's page opens with."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from microcoder.insights.claims import CheckResult, ClaimResult, PredicateResult, is_share
+from microcoder.insights.design import Contrast, Predicate, Study, Unit
+from microcoder.insights.effects import Effect
+from microcoder.insights.power import count_seeds
+from microcoder.insights.results import Judged
+from microcoder.insights.verdicts import Verdict
+
+_SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " nats", "1": ""}
+_MOST_NAMED = 4
+"""Claims that a sentence names one by one."""
+
+
+def unit_of(contrast: Contrast, study: Study) -> Unit:
+    """Return the unit of a contrast."""
+    if contrast.measurement:
+        return study.measurements[contrast.measurement].metrics[contrast.metric].unit
+    if is_share(contrast, study):
+        return "share"
+    return "tokens" if "length" in contrast.metric and "peak_at" not in contrast.feature else "1"
+
+
+def name_metric(contrast: Contrast, study: Study) -> str:
+    """Return what a contrast is of, in words."""
+    if contrast.measurement:
+        return study.measurements[contrast.measurement].metrics[contrast.metric].says
+    feature = f", {contrast.feature.replace('_', ' ')}" if contrast.feature else ""
+    return f"{contrast.metric.replace('_', ' ').replace('heldout', 'held-out')}{feature}"
+
+
+def name_comparison(contrast: Contrast, study: Study) -> str:
+    """Return a contrast in words: metric, levels, and what they are compared with."""
+    text = f"{name_metric(contrast, study)}: {' and '.join(contrast.of)}"
+    if not contrast.against:
+        return text
+    other = f" ({contrast.against_feature.replace('_', ' ')})" if contrast.against_feature else ""
+    return f"{text} against {' and '.join(contrast.against)}{other}"
+
+
+def format_value(value: float, unit: Unit, *, sign: bool = True) -> str:
+    """Return a number of a unit, without the unit: points for shares."""
+    if not math.isfinite(value):
+        return "any" if value > 0 else "-any"
+    scaled = 100 * value if unit == "share" else value
+    digits = (
+        1
+        if unit in ("share", "tokens") and abs(scaled) >= 0.1
+        else max(0, 2 - math.floor(math.log10(abs(scaled) or 1)))
+    )
+    text = f"{scaled:{'+' if sign else ''}.{min(digits, 6)}f}"
+    return text.replace("-0.0", "0.0") if float(text) == 0 else text
+
+
+def format_effect(effect: Effect | None, unit: Unit) -> str:
+    """Return an effect with its interval and unit."""
+    if effect is None:
+        return "-"
+    value = format_value(effect.value, unit)
+    if not (math.isfinite(effect.low) and math.isfinite(effect.high)):
+        return f"{value}{_SUFFIX[unit]}, no interval"
+    return f"{value} [{format_value(effect.low, unit)}, {format_value(effect.high, unit)}]{_SUFFIX[unit]}"
+
+
+def format_least(predicate: Predicate, study: Study) -> str:
+    """Return what a predicate says."""
+    unit = unit_of(predicate, study)
+    least = f"{format_value(predicate.least, unit, sign=False)}{_SUFFIX[unit]}"
+    return f"same within {least}" if predicate.direction == "same" else f"{predicate.direction}, {least} matter"
+
+
+def format_check(check: CheckResult) -> str:
+    """Return what a check found, against what it must reach."""
+    unit: Unit = "share" if check.is_share else "1"
+    mark = " %" if check.is_share else ""
+    value = "not run" if check.value is None else f"{format_value(check.value, unit, sign=False)}{mark}"
+    return f"{check.says}: {value} (at least {format_value(check.least, unit, sign=False)}{mark} needed)"
+
+
+def open_page(judged: Judged) -> list[str]:
+    """Return the five sentences: asked, done, seen, what it means, what next."""
+    study = judged.file.study
+    return [
+        f"**Asked:** {study.question}",
+        f"**Done:** {study.done}",
+        f"**Seen:** {_seen(judged)}",
+        f"**It means:** {_meaning(judged.claims)}",
+        f"**Next:** {_next(judged)}",
+    ]
+
+
+def count_verdicts(results: Sequence[ClaimResult]) -> str:
+    """Return how many claims got which verdict, in words."""
+    counts = Counter(result.verdict for result in results)
+    return join_words([f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]])
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Return `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def _seen(judged: Judged) -> str:
+    """The effect of a single claim, or the counts of several with the clearest of their effects."""
+    study = judged.file.study
+    tested = [(r, r.primary) for r in judged.claims if r.primary and r.primary.effect]
+    if not tested:
+        return "Nothing that decides a claim has been run yet."
+    told = [
+        f"{_subject(part, study)} was {format_effect(part.effect, unit_of(part.predicate, study))}"
+        for _, part in sorted(tested, key=lambda pair: min(pair[1].judgement.p_for, pair[1].judgement.p_against))[
+            : 2 if len(tested) < 3 else 1
+        ]
+    ]
+    if len(tested) <= 2:
+        return f"{_capital(join_words(told))} (effect and 95 % interval)."
+    return f"Of {len(judged.claims)} claims {count_verdicts(judged.claims)}; the clearest effect: {told[0]}."
+
+
+def _subject(part: PredicateResult, study: Study) -> str:
+    predicate = part.predicate
+    metric = name_metric(predicate, study)
+    of = " and ".join(predicate.of)
+    if not predicate.against:
+        return f"{metric} at {of}"
+    other = f" ({predicate.against_feature.replace('_', ' ')})" if predicate.against_feature else ""
+    return f"the difference in {metric} between {of} and {' and '.join(predicate.against)}{other}"
+
+
+def _meaning(results: Sequence[ClaimResult]) -> str:
+    """Each group of verdicts as one clause."""
+    clauses = [
+        _clause("this experiment supports that", Verdict.SUPPORTED, results),
+        _clause("it contradicts that", Verdict.CONTRADICTED, results),
+        _clause("it leaves open whether", Verdict.INCONCLUSIVE, results),
+        _clause("the treatment was too weak here to ask whether", Verdict.CANNOT_APPEAR, results),
+        _clause("no run of this size decides whether", Verdict.UNDECIDABLE, results),
+        _clause("nothing has been run to say whether", Verdict.NOT_RUN, results),
+    ]
+    return f"{_capital('; '.join(clause for clause in clauses if clause))}."
+
+
+def _clause(lead: str, verdict: Verdict, results: Sequence[ClaimResult]) -> str:
+    named = [f"{r.claim.short} ({r.claim.id})" for r in results if r.verdict is verdict]
+    if not named:
+        return ""
+    word = lead.rpartition(" ")[2]
+    if len(named) > _MOST_NAMED:
+        named = [*named[:_MOST_NAMED], f"{len(named) - _MOST_NAMED} more"]
+        return f"{lead} {f', {word} '.join(named[:-1])}, and {named[-1]}"
+    return f"{lead} {f', and {word} '.join(named)}"
+
+
+def _next(judged: Judged) -> str:
+    """The study's own words, and what would settle what is open."""
+    needed = {}
+    for result in judged.claims:
+        seeds = _seeds_to_settle(result)
+        if seeds is not None:
+            needed[result.claim.id] = seeds
+    if not needed:
+        return judged.file.study.next
+    told = join_words([f"{seeds} for {name}" for name, seeds in list(needed.items())[:_MOST_NAMED]])
+    return f"{judged.file.study.next.rstrip('.')}; seeds that would make the open intervals narrow enough: {told}."
+
+
+def _seeds_to_settle(result: ClaimResult) -> int | None:
+    """Seeds for a half width of half the smallest effect, by the spread that was seen; None if it is not open."""
+    part = result.primary
+    if part is None or part.effect is None or result.verdict is not Verdict.INCONCLUSIVE:
+        return None
+    effect = part.effect
+    if effect.num_seeds < 2 or not math.isfinite(effect.half_width):
+        return None
+    mean = sum(effect.by_seed) / len(effect.by_seed)
+    sd = math.sqrt(sum((value - mean) ** 2 for value in effect.by_seed) / (len(effect.by_seed) - 1))
+    needed = count_seeds(sd, half_width=part.predicate.least / 2)
+    return needed if needed > effect.num_seeds else None
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
