@@ -67,6 +67,18 @@ def test_over_many_programs_the_share_turned_is_the_rate(rate: float, pattern: i
     assert fmean(paid) == pytest.approx(rate, abs=5 * (rate / 3000) ** 0.5)
 
 
+def test_errors_may_fall_on_all_programs_with_the_same_constants() -> None:
+    def place(code: str) -> float:
+        return place_program(code, 0, trait="constants")
+
+    assert place("def solve(x):\n    return x * 7\n") == place("print(max(int(input()), 7))  # 8\n")
+    assert place("def solve(x):\n    return x * 7\n") != place("def solve(x):\n    return x * 8\n")
+    assert place("return return") != place_program("x", 0, trait="constants")
+    options = {"false_accepts": 1.0, "kind": "systematic", "trait": "constants"}
+    rewards = load_rewards([(NOISE, 1.0, options)])
+    assert rewards(PROBLEM, ROLLOUT, Program("x = 7"), WRONG, draw=0.0).total == 1.0
+
+
 def test_text_that_is_no_python_and_responses_without_a_program_have_their_place() -> None:
     assert 0 <= place_program("def solve(x:\n", 0) < 1
     assert 0 <= place_program("\ud800", 0) < 1

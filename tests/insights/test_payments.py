@@ -121,7 +121,8 @@ def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
         # The table and the figure read kind and rate of errors from a level's name.
         if rate := options.get("false_accepts") or options.get("false_rejects"):
             what = "accepts" if "false_accepts" in options else "rejects"
-            assert run.level == f"{options['kind']} false {what}, {rate:.0%}".replace("%", " %")
+            by = " by constant" if options.get("trait") == "constants" else ""
+            assert run.level == f"{options['kind']} false {what}{by}, {rate:.0%}".replace("%", " %")
 
 
 def test_payments_are_counted_from_rows_and_unscored_ones_left_out() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from microcoder.insights.effects import Effect
-from microcoder.insights.figures import BLACK, BLUE, ORANGE, SKY, STYLE, VERMILION, Chart, finish_axes, render
+from microcoder.insights.figures import BLACK, BLUE, ORANGE, PURPLE, SKY, STYLE, VERMILION, Chart, finish_axes, render
 from microcoder.insights.payments import Payments
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _LINES: tuple[tuple[str, str, str, Callable[[Payments], float]], ...] = (
     ("right, by our judge", BLUE, "-", lambda p: p.accuracy),
     ("tricks", VERMILION, "-", lambda p: p.all_tricks),
 )
-_ERROR_LINES = ((ORANGE, "o", "-"), (VERMILION, "s", "-"), (SKY, "o", "--"), (BLUE, "s", "--"))
+_ERROR_LINES = ((ORANGE, "o", "-"), (SKY, "o", "--"), (VERMILION, "s", "-"), (BLUE, "s", "--"), (PURPLE, "D", "-"))
 
 
 def draw_payments(name: str, by_grader: Mapping[str, Sequence[Sequence[Payments]]], *, title: str) -> Chart:
@@ -42,7 +42,7 @@ def draw_payments(name: str, by_grader: Mapping[str, Sequence[Sequence[Payments]
         axes.set_title(f"trained against {grader}", fontsize=9, loc="left")
         axes.set_ylim(-0.03, 1.03)
         _finish(axes, "share of the rollouts" if axes is panels[0] else "")
-    _legend(figure, panels[0])
+    _legend(figure, panels[0], columns=len(_LINES))
     return render(figure, name, title, f"First and last step, means over seeds: {'; '.join(ends)}.")
 
 
@@ -62,13 +62,13 @@ def draw_errors(
 
     Args:
         name: of the file.
-        lines: a line a kind of error, at most four.
+        lines: a line a kind of error, at most five.
         curves: accuracy of each seed, step by step; first without errors, then in the order of `lines`.
         title: what the figure shows.
     """
     import numpy as np
 
-    figure, (left, right) = _new_panels(2)
+    figure, (left, right) = _new_panels(2, legend_rows=2)
     told = []
     for place, (line, (colour, marker, style)) in enumerate(zip(lines, _ERROR_LINES, strict=False)):
         rates = np.asarray(sorted(line.effects))
@@ -82,36 +82,41 @@ def draw_errors(
         )  # fmt: skip
         told += [f"{line.label}, {rate:.0%}: {line.effects[rate].value:+.1%}" for rate in rates]
     left.axhline(0, color=BLACK, linewidth=0.8)
+    lowest = min(effect.value for line in lines for effect in line.effects.values())
+    left.set_ylim(lowest - 0.15, 0.15)
     styles = [(BLACK, "", "-"), *_ERROR_LINES]
     for (label, runs), (colour, _, style) in zip(curves.items(), styles, strict=False):
         mean = np.mean(np.asarray(runs), axis=0)
         right.plot(range(1, len(mean) + 1), mean, style, color=colour, linewidth=1.6, label=label)
-    right.set_ylim(bottom=0)
-    _finish(left, "right, less than without errors")
-    left.set_xlabel("share of verdicts turned")
+    right.set_ylim(0, 1)
+    _finish(left, "right, less what it is without errors")
+    left.set_xlabel("share of verdicts turned round")
+    left.set_xticks(sorted({rate for line in lines for rate in line.effects}))
     left.xaxis.set_major_formatter(left.yaxis.get_major_formatter())
-    left.set_xticks([0.05, 0.1, 0.2])
-    _finish(right, "right")
-    _legend(figure, right)
+    _finish(right, f"right; errors of {max(rate for line in lines for rate in line.effects):.0%}")
+    _legend(figure, right, columns=3)
     return render(figure, name, title, f"Change of accuracy, means over seeds: {'; '.join(told)}.")
 
 
-def _new_panels(num: int) -> tuple[Figure, Sequence[Axes]]:
+def _new_panels(num: int, *, legend_rows: int = 1) -> tuple[Figure, Sequence[Axes]]:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context(dict(STYLE)):
         figure = Figure(figsize=(_WIDTH, _HEIGHT))
         axes = figure.subplots(1, num, squeeze=False)
-    figure.subplots_adjust(left=0.1, right=0.985, bottom=0.14, top=0.83, wspace=0.27)
+    figure.subplots_adjust(left=0.1, right=0.985, bottom=0.14, top=0.89 - 0.06 * legend_rows, wspace=0.27)
     return figure, list(axes[0])
 
 
 def _finish(axes: Axes, ylabel: str) -> None:
-    finish_axes(axes, ylabel=ylabel, is_share=True, has_legend=False)
+    from matplotlib.ticker import PercentFormatter
+
+    finish_axes(axes, ylabel=ylabel, has_legend=False)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.yaxis.set_label_coords(-0.18, 0.5)
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
+def _legend(figure: Figure, axes: Axes, *, columns: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper left", ncols=len(labels), fontsize=8.5, frameon=False, columnspacing=1.2)
+    figure.legend(handles, labels, loc="upper left", ncols=columns, fontsize=8.5, frameon=False, columnspacing=1.2)

@@ -106,7 +106,7 @@ def _any(paid: Mapping[str, Paid]) -> Sequence[Payments]:
 def _milestones(steps: Sequence[Payments]) -> list[int]:
     """Return the first step and the end of each quarter."""
     last = steps[-1].step
-    return [steps[0].step, *(round(last * part / 4) for part in range(1, 5))]
+    return [steps[0].step, *(max(1, round(last * part / 4)) for part in range(1, 5))]
 
 
 def _heldout(file: StudyFile, root: Path, level: str) -> dict[int, str]:
