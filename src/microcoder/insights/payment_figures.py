@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from microcoder.insights.effects import Effect
-from microcoder.insights.figures import BLACK, BLUE, ORANGE, PURPLE, SKY, STYLE, VERMILION, Chart, finish_axes, render
+from microcoder.insights.figures import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    STYLE,
+    VERMILION,
+    Chart,
+    finish_axes,
+    render,
+)
 from microcoder.insights.payments import Payments
 
 if TYPE_CHECKING:
@@ -20,7 +32,14 @@ _LINES: tuple[tuple[str, str, str, Callable[[Payments], float]], ...] = (
     ("right, by our judge", BLUE, "-", lambda p: p.accuracy),
     ("tricks", VERMILION, "-", lambda p: p.all_tricks),
 )
-_ERROR_LINES = ((ORANGE, "o", "-"), (SKY, "o", "--"), (VERMILION, "s", "-"), (BLUE, "s", "--"), (PURPLE, "D", "-"))
+_ERROR_LINES = (
+    (ORANGE, "o", "-"),
+    (SKY, "o", "--"),
+    (VERMILION, "s", "-"),
+    (BLUE, "s", "--"),
+    (PURPLE, "D", "-"),
+    (GREEN, "D", "--"),
+)
 
 
 def draw_payments(name: str, by_grader: Mapping[str, Sequence[Sequence[Payments]]], *, title: str) -> Chart:
@@ -62,7 +81,7 @@ def draw_errors(
 
     Args:
         name: of the file.
-        lines: a line a kind of error, at most five.
+        lines: a line a kind of error, at most six.
         curves: accuracy of each seed, step by step; first without errors, then in the order of `lines`.
         title: what the figure shows.
     """
