@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from microcoder.insights.design import Direction
 from microcoder.insights.effects import Effect, estimate_effect, estimate_rows, student_quantile
@@ -107,6 +110,8 @@ def test_seeds_that_share_one_sample_set_count_once() -> None:
     assert estimate_effect(np.stack([row, row, row]), num_problems=60).num_seeds == 1
     assert math.isinf(estimate_effect(np.stack([row, row, row]), num_problems=60).low)
     assert estimate_effect(np.stack([row, row + 0.01, row]), num_problems=60).num_seeds == 2
+    # Seeds without any difference are no copies of each other: to drop one would favour the rest.
+    assert estimate_effect(np.stack([row, 0 * row, 0 * row]), num_problems=60).num_seeds == 3
 
 
 def test_rows_of_own_units_get_the_spread_of_seeds_and_shared_ones_that_of_units_too() -> None:
@@ -138,3 +143,36 @@ def test_yes_or_no_pairs_that_hardly_differ_get_the_interval_of_paired_proportio
 @pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.70620), (2, 4.30265), (4.5, 2.65882), (59, 2.00100)])
 def test_quantiles_of_student(freedom: float, quantile: float) -> None:
     assert student_quantile(0.975, freedom) == pytest.approx(quantile, abs=1e-4)
+
+
+VALUES = st.floats(-1, 1).map(lambda value: round(value, 3))
+ROWS = st.dictionaries(
+    st.integers(0, 9), st.dictionaries(st.sampled_from("abcdefgh"), VALUES, min_size=2), min_size=2, max_size=6
+)
+
+
+@given(ROWS)
+@settings(max_examples=80, deadline=None)
+def test_an_interval_holds_its_value_has_a_width_and_turns_with_the_sign(rows: dict[int, dict[str, float]]) -> None:
+    for span in (None, 1.0):
+        effect = estimate_rows(rows, span=span)
+        assert effect.low <= effect.value <= effect.high
+        assert effect.half_width > 0
+        turned = estimate_rows({s: {u: -v for u, v in units.items()} for s, units in rows.items()}, span=span)
+        assert (turned.value, turned.low, turned.high) == pytest.approx((-effect.value, -effect.high, -effect.low))
+        backwards = estimate_rows(dict(reversed(list(rows.items()))), span=span)
+        assert (backwards.low, backwards.high) == pytest.approx((effect.low, effect.high))
+
+
+@given(ROWS, st.floats(0.01, 0.5))
+@settings(max_examples=80, deadline=None)
+def test_a_verdict_and_its_p_value_say_the_same(rows: dict[int, dict[str, float]], least: float) -> None:
+    effect = estimate_rows(rows)
+    for direction in get_args(Direction):
+        found = judge_effect(effect, direction=direction, least=least)
+        if found.verdict is Verdict.SUPPORTED:
+            assert found.p_for <= 0.05 + 1e-9
+        if found.verdict is Verdict.CONTRADICTED:
+            assert found.p_against <= 0.05 + 1e-9
+    opposite = {judge_effect(effect, direction=d, least=least).verdict for d in ("higher", "lower")}
+    assert opposite != {Verdict.SUPPORTED}

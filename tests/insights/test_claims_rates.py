@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from microcoder.insights.design import Direction
 from microcoder.insights.effects import draw_weightings, estimate_effect
+from microcoder.insights.power import count_seeds, expected_half_width, power_of
 from microcoder.insights.verdicts import Verdict, adjust_judgements, adjust_p_values, judge_effect
 
 LEAST = 0.02
@@ -127,3 +128,17 @@ def test_any_wrong_verdict_among_thirty_claims_is_as_seldom_as_holm_says(share_o
         wrong += any(adjusted[name].verdict is opposite[truth] for name, truth in truths.items())
     # 5 % of the families, and what 200 of them scatter by.
     assert wrong <= 0.09 * TRIALS
+
+
+@pytest.mark.parametrize("direction", ["higher", "same"])
+@pytest.mark.parametrize("num_seeds", [5, 10])
+def test_the_power_that_is_reckoned_before_is_the_share_that_is_found(num_seeds: int, direction: Direction) -> None:
+    rng, spread, found = np.random.default_rng(num_seeds), 0.015, 0
+    truth = 0.0 if direction == "same" else LEAST
+    for _ in range(1000):
+        effect = estimate_effect(truth + spread * rng.standard_normal((num_seeds, 1)))
+        is_within = effect.low > -LEAST and effect.high < LEAST
+        found += is_within if direction == "same" else effect.low > 0
+    expected = power_of(spread, LEAST, num_seeds=num_seeds, direction=direction)
+    assert found / 1000 == pytest.approx(expected, abs=0.05)
+    assert expected_half_width(spread, count_seeds(spread, half_width=LEAST)) <= LEAST

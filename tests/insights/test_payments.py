@@ -41,14 +41,6 @@ set = { rewards = [{ name = "microcoder.flawed.naive_grader:fooled_in_process" }
 [[levels."systematic false accepts, 20 %".set.rewards]]
 name = "microcoder.flawed.noisy_judge:noisy_verdict"
 options = { kind = "systematic", false_accepts = 0.2, pattern = "{seed}" }
-[[claims]]
-id = "X9"
-says = "Errors matter."
-short = "errors matter"
-paper = "Not in it."
-family = "training"
-design = "None."
-undecidable = { reason = "Two steps.", compute = "More." }
 """
 
 

@@ -91,14 +91,14 @@ def test_work_that_studies_share_is_done_once(tmp_path: Path) -> None:
     ],
 )
 def test_recipes_that_train_the_same_are_one_run(one: dict[str, object], other: dict[str, object]) -> None:
-    recipe = ROOT / "recipes" / "lab" / "quick.toml"
+    recipe = ROOT / "recipes" / "lab" / "chains.toml"
     first, second = (load_config(TrainConfig, [recipe], layers=[layer]) for layer in (one, other))
     assert first != second
     assert simplify_config(first) == simplify_config(second)
 
 
 def test_a_mask_or_a_stage_that_acts_is_another_run() -> None:
-    recipe = ROOT / "recipes" / "lab" / "quick.toml"
+    recipe = ROOT / "recipes" / "lab" / "chains.toml"
     for keys in (
         {"algorithm.masking": {"kind": "conditional", "rho": 0.1}},
         {"rollout.length_stages": [{"from_step": 2, "max_response_tokens": 999}]},
@@ -106,6 +106,14 @@ def test_a_mask_or_a_stage_that_acts_is_another_run() -> None:
     ):
         config = load_config(TrainConfig, [recipe], layers=[keys])
         assert simplify_config(config) == config
+
+
+def test_a_level_may_name_the_seed(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\nnum_steps = 2\n')
+    (tmp_path / "study.toml").write_text(STUDY.replace("num_steps = 3", '"problems.seed" = "{seed}"'))
+    runs = plan_runs(load_study(tmp_path / "study.toml"), scale=MICRO, root=tmp_path)
+    seeds = [flatten(run.config.model_dump(mode="json"))["problems.seed"] for run in runs if run.level == "b"]
+    assert seeds == [0, 1, 2]
 
 
 def test_other_seeds_are_other_work_of_the_same_study(tmp_path: Path) -> None:

@@ -18,23 +18,30 @@ from microcoder.runs import RunDirectory
 ROOT = Path(__file__).parents[2]
 STUDY = """
 question = "Does more masking matter?"
+done = "A tiny model was trained with and without a mask."
+next = "Train a larger one."
 factor = "mask"
 baseline = "recipe.toml"
 reference = "none"
 seeds = [0, 1, 2]
-metrics = ["accuracy"]
 [levels.none]
 [levels.all]
 set = { "algorithm.masking.kind" = "all", "evaluation.sweep_temperatures" = [0.5, 1.5] }
+[levels.nothing]
+says = "a mask that acts on no response: the same run as none"
+set = { "algorithm.masking.kind" = "conditional", "algorithm.masking.rho" = 0.0 }
 [scales.quick]
 baseline = "recipe.toml"
 seeds = [0]
 [[claims]]
 id = "M6"
+short = "a mask helps"
 paper = "..."
-predicates = [
-  { metric = "accuracy", feature = "late", of = ["all"], against = ["none"], direction = "higher", least = 0.02 },
-]
+family = "training"
+design = "Runs with and without."
+primary = { metric = "accuracy", feature = "late", of = ["all"], against = ["none"], direction = "same", least = 0.1 }
+check = { metric = "masked", feature = "mean", of = ["all"] }
+spread = { sd = 0.02, where = "a guess, for a test of the machinery" }
 """
 RECIPE = """
 prompt.style = "bare"
@@ -81,12 +88,13 @@ def test_a_study_goes_on_after_a_kill_and_does_nothing_twice(tiny_checkpoint: Pa
     assert not any(RunDirectory(run.folder).checkpoints.exists() for run in runs)
 
     again = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert "2 distinct, 0 missing" in again.stdout
+    assert "2 distinct" in again.stdout
+    assert "2 finished; next 0" in again.stdout
     (runs[1].folder / "summary.json").unlink()
     once = subprocess.run([*command, "--dry-run"], env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert [line for line in once.stdout.splitlines() if line.startswith("missing")] == [
         f"missing   {runs[1].folder}  {runs[1].label}"
     ]
-    assert "2 distinct, 1 missing" in once.stdout
+    assert "1 finished; next 1" in once.stdout
     micro = plan_runs(load_study(tmp_path / "study.toml"), scale=MICRO, root=tmp_path / "runs")
     assert {run.folder for run in runs} < {run.folder for run in micro}

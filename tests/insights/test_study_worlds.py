@@ -19,7 +19,7 @@ from microcoder.training.tasks import load_tasks
 from microcoder.types import Checker
 
 ROOT = Path(__file__).parents[2]
-RECIPE = ROOT / "recipes" / "lab" / "quick.toml"
+RECIPE = ROOT / "recipes" / "lab" / "operations.toml"
 
 
 def lab_noise() -> DemonstrationNoise:
@@ -48,7 +48,7 @@ def test_a_right_value_in_another_layout_passes_the_robust_evaluator_alone() -> 
         assert not any(verdict.is_accepted for verdict in judge.judge(programs, strict))
 
 
-def test_strict_comparison_is_of_training_alone_unless_asked() -> None:
+def test_strict_comparison_is_of_training_alone() -> None:
     file = next(file for file in find_studies(None, folder=ROOT / "studies") if file.name == "002_evaluator")
     checkers = {}
     for level in file.study.levels:
@@ -57,7 +57,6 @@ def test_strict_comparison_is_of_training_alone_unless_asked() -> None:
     assert checkers == {
         "robust": [{"default"}, {"default"}],
         "strict": [{"exact"}, {"default"}],
-        "strict throughout": [{"exact"}, {"exact"}],
     }
 
 

@@ -65,20 +65,20 @@ def run(
         Print one JSON object in place of sentences.
     """
     from microcoder.insights.design import MICRO, QUICK
-    from microcoder.insights.results import judge_study
+    from microcoder.insights.results import judge_work
     from microcoder.insights.rounds import Rounds
     from microcoder.insights.study import distinct_work, plan_work
     from microcoder.insights.workers import Workers
     from microcoder.insights.workload import Speeds, default_jobs, estimate_seconds
 
     studies, scale, jobs = _choose(name, all), QUICK if quick else MICRO, jobs or default_jobs()
-    planned = [(file, plan_work(file, scale=scale, root=runs, seeds_from=seeds_from)) for file in studies]
-    works = distinct_work([work for _, found in planned for work in found])
+    planned = {file.name: plan_work(file, scale=scale, root=runs, seeds_from=seeds_from) for file in studies}
+    works = distinct_work([work for found in planned.values() for work in found])
     speeds = Speeds(works)
     budget = budget_minutes or (BUDGET_MINUTES if all and quick else None)
     rounds = Rounds(
-        planned,
-        look=lambda file: judge_study(file, scale=scale, root=runs, seeds_from=seeds_from).claims,
+        [(file, planned[file.name]) for file in studies],
+        look=lambda file: judge_work(file, planned[file.name], scale=scale).claims,
         seconds_of=speeds.seconds_of,
         budget_seconds=None if budget is None else 60 * budget,
         spent_seconds=speeds.spent_seconds / jobs,
@@ -103,7 +103,7 @@ def run(
             _print_json(told)
         return
     require_training()
-    _write_catalogue([work for _, found in planned for work in found])
+    _write_catalogue([work for found in planned.values() for work in found])
     command = ["microcoder", "study", "run", *([name] if name else ["--all"]), *(["--quick"] if quick else [])]
     with StudyDisplay(missing, jobs=jobs, seconds_of=speeds.seconds_of) as display:
         failures = Workers(jobs=jobs, logs=runs / "logs", observer=display, command=command).run(rounds)
@@ -156,18 +156,24 @@ def report(
     from microcoder.insights.results import as_records, judge_studies
     from microcoder.insights.study import find_studies
     from microcoder.insights.study_report import write_study_report
+    from microcoder.insights.wording import tell_claim
 
     studies, scale = _choose(name, all), QUICK if quick else MICRO
     # A claim is judged among all of them, also where one study alone is asked for.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
+    names = {file.name for file in studies}
+    judged = [
+        study
+        for study in judge_studies(family, scale=scale, root=runs, code=code, seeds_from=seeds_from)
+        if study.file.name in names
+    ]
     if json:
-        judged = judge_studies(family, scale=scale, root=runs, code=code, seeds_from=seeds_from)
-        names = {file.name for file in studies}
-        _print_json(as_records([study for study in judged if study.file.name in names]))
+        _print_json(as_records(judged))
         return
-    page = write_study_report(
-        studies, scale=scale, root=runs, output=output, code=code, seeds_from=seeds_from, family=family
-    )
+    page = write_study_report(judged, output=output, has_index=name is None)
+    for study in judged:
+        for result in study.claims:
+            print(tell_claim(result, study.file.study))
     print(page)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from microcoder.config import flatten
 from microcoder.errors import DataError
+from microcoder.insights.algorithm_names import algorithm_name
 from microcoder.insights.history import History, read_history
-from microcoder.insights.overview import algorithm_name, count_masked
+from microcoder.insights.overview import count_masked
 from microcoder.insights.statistics import Estimate, estimate_accuracy, estimate_difference
 
 _NEUTRAL = ("evaluator.", "checkpoint.", "logging.")

@@ -45,16 +45,14 @@ class PredicateResult:
 class CheckResult:
     """Whether something reached what it should."""
 
-    says: str
+    check: Check
     value: float | None
     """Mean over seeds; None if nothing was run."""
-    least: float
-    is_share: bool
 
     @property
     def is_reached(self) -> bool:
         """It reached `least`."""
-        return self.value is not None and self.value >= self.least
+        return self.value is not None and self.value >= self.check.least
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +139,12 @@ def judge_claim(claim: Claim, data: StudyData) -> ClaimResult:
 
 def find_checks(claim: Claim, data: StudyData) -> list[CheckResult]:
     """Return whether the treatment reached what it should, and for training claims whether the baseline learnt."""
-    found = []
-    if claim.check is not None:
-        found.append(_check(describe_contrast(claim.check), claim.check, data))
-    if claim.family == "training":
-        gain = Check(metric="accuracy", feature="growth", of=(data.study.reference,), least=data.study.min_gain or 1e-9)
-        found.append(_check(f"gain in held-out accuracy of {data.study.reference}", gain, data))
-    return found
+    checks = [claim.check] if claim.check else []
+    if claim.family == "training" and data.study.min_gain:
+        reference = data.study.reference
+        checks.append(Check(metric="accuracy", feature="growth", of=(reference,), least=data.study.min_gain))
+    effects = [measure_contrast(check, data) for check in checks]
+    return [CheckResult(check, e.value if e else None) for check, e in zip(checks, effects, strict=True)]
 
 
 def judge_predicate(predicate: Predicate, data: StudyData) -> PredicateResult:
@@ -186,16 +183,6 @@ def pair_rows(contrast: Contrast, rows: Sequence[Row]) -> dict[str, float]:
     }
 
 
-def describe_contrast(contrast: Contrast) -> str:
-    """Return a contrast in words."""
-    feature = f", {contrast.feature.replace('_', ' ')}" if contrast.feature else ""
-    text = f"{contrast.metric.replace('_', ' ')}{feature}: {' and '.join(contrast.of)}"
-    if not contrast.against:
-        return text
-    other = f" ({contrast.against_feature})" if contrast.against_feature else ""
-    return f"{text} against {' and '.join(contrast.against)}{other}"
-
-
 def is_share(contrast: Contrast, study: Study) -> bool:
     """The contrast is of a quantity between 0 and 1, told in percent."""
     if contrast.measurement:
@@ -205,11 +192,6 @@ def is_share(contrast: Contrast, study: Study) -> bool:
 
 def _mean_of(values: Mapping[str, Sequence[float]], levels: Sequence[str]) -> float:
     return fmean(fmean(values[level]) for level in levels) if levels else 0.0
-
-
-def _check(says: str, check: Check, data: StudyData) -> CheckResult:
-    effect = measure_contrast(check, data)
-    return CheckResult(says, effect.value if effect else None, check.least, is_share(check, data.study))
 
 
 def _differs(result: PredicateResult) -> bool:

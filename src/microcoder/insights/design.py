@@ -251,7 +251,8 @@ class Study(Config):
     """Held-out accuracy that the reference level must gain; under it, training claims cannot appear here."""
     scales: dict[str, Scale] = Field(default_factory=dict)
     """`quick`, and model sizes for `microcoder study plan`."""
-    claims: tuple[Claim, ...] = Field(min_length=1)
+    claims: tuple[Claim, ...] = ()
+    """None for a study whose results are told elsewhere."""
 
     @model_validator(mode="after")
     def _levels_are_a_comparison(self) -> Study:

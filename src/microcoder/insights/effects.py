@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 NUM_WEIGHTINGS = 2000
+_ROUNDING = 1e-9
+"""Values that differ by less than this share are equal."""
 ALPHA = 0.05
 
 
@@ -60,8 +62,8 @@ class Effect:
 
     @property
     def is_nothing(self) -> bool:
-        """Every seed gave exactly zero."""
-        return not any(self.by_seed)
+        """Every seed gave zero."""
+        return all(abs(value) < _ROUNDING for value in self.by_seed)
 
     def p_above(self, bound: float) -> float:
         """Return the one-sided p-value of "the true effect is at most `bound`"."""
@@ -73,20 +75,26 @@ class Effect:
 
     def _tail(self, distance: float, half: float) -> float:
         """The interval read backwards: its half width is the 97.5 % quantile times the standard error."""
-        from scipy import stats
-
         if not math.isfinite(half):
             return 1.0
         if half <= 0:
             return 0.0 if distance > 0 else 1.0
-        return float(stats.t.sf(distance / half * student_quantile(1 - ALPHA / 2, self.freedom), self.freedom))
+        return student_tail(distance / half * student_quantile(1 - ALPHA / 2, self.freedom), self.freedom)
 
 
+# scipy.special rather than scipy.stats: the same functions, without a second of imports.
 def student_quantile(share: float, freedom: float) -> float:
-    """Return a quantile of Student's t."""
-    from scipy import stats
+    """Return a quantile of Student's t; of the normal distribution for infinite degrees of freedom."""
+    from scipy import special
 
-    return float(stats.t.ppf(share, freedom))
+    return float(special.stdtrit(freedom, share) if math.isfinite(freedom) else special.ndtri(share))
+
+
+def student_tail(value: float, freedom: float) -> float:
+    """Return the chance that Student's t is above a value."""
+    from scipy import special
+
+    return float(special.stdtr(freedom, -value) if math.isfinite(freedom) else special.ndtr(-value))
 
 
 def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTINGS) -> Array:
@@ -108,7 +116,7 @@ def estimate_effect(
     Args:
         differences_S_B: a row a seed; the difference over the problems as they are in the first column, over
             resampled problems in the others (none if there is nothing to resample). Seeds with equal rows over
-            resampled problems are one set of samples, counted once.
+            resampled problems are one set of samples, counted once, unless they show no difference at all.
         num_problems: held-out problems that were resampled.
         resolution: grid of the differences by construction, such as the times of evaluations; adds to the variance,
             since equal values on a coarse grid are no proof of no variance.
@@ -118,7 +126,8 @@ def estimate_effect(
 
     if num_problems > 1 and differences_S_B.shape[1] > 1:
         _, first = np.unique(differences_S_B, axis=0, return_index=True)
-        differences_S_B = differences_S_B[np.sort(first)]
+        is_nothing = ~differences_S_B.any(axis=1)
+        differences_S_B = differences_S_B[np.union1d(first, np.flatnonzero(is_nothing))]
     by_seed = differences_S_B[:, 0]
     if len(by_seed) < 2:
         # Trained once: what another seed would give is unknown.
@@ -141,9 +150,9 @@ def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | N
     """
     import numpy as np
 
-    distinct = {tuple(sorted(units.items())): seed for seed, units in reversed(by_seed.items())}
+    distinct = {tuple(sorted(units.items())): seed for seed, units in reversed(list(by_seed.items()))}
     rows = [by_seed[seed] for seed in sorted(distinct.values())]
-    means = np.asarray([np.mean(list(units.values())) for units in rows])
+    means = np.asarray([float(np.mean(list(units.values()))) for units in rows])
     num_units = len({name for units in rows for name in units})
     is_crossed = num_units < sum(map(len, rows)) or len(rows) == 1
     values = np.asarray([value for units in rows for value in units.values()])
@@ -186,7 +195,7 @@ def _interval(by_seed: Array, num_units: int, *, of_seeds: float, of_units: floa
     import numpy as np
 
     num_seeds, value, each = len(by_seed), float(np.mean(by_seed)), tuple(map(float, by_seed))
-    if of_seeds + of_units <= 0:
+    if of_seeds + of_units <= _ROUNDING**2 * (1 + value**2):
         return _bound(value, num_units, each, span=span)
     freedom = (of_seeds + of_units) ** 2 / (of_seeds**2 / max(1, num_seeds - 1) + of_units**2 / max(1, num_units - 1))
     half = student_quantile(1 - ALPHA / 2, freedom) * math.sqrt(of_seeds + of_units)

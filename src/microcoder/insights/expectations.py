@@ -8,7 +8,7 @@ from typing import Any
 from microcoder.insights.design import Claim
 from microcoder.insights.power import Power, expect_power
 from microcoder.insights.study import StudyFile
-from microcoder.insights.wording import format_least, format_value, name_comparison, unit_of
+from microcoder.insights.wording import format_amount, format_least, name_comparison, unit_of
 
 
 def expect_claim(claim: Claim, file: StudyFile, *, scale: str) -> Power | None:
@@ -24,16 +24,17 @@ def tell_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
     """Return what was reckoned before the runs, or why a claim is not decidable, in a sentence."""
     expected = expect_claim(claim, file, scale=scale)
     if claim.undecidable is not None:
-        return f"Not decidable here: {claim.undecidable.reason} What would decide it: {claim.undecidable.compute}"
+        return f"Said before the runs: {claim.undecidable.reason} What would decide it: {claim.undecidable.compute}"
     if claim.primary is None or claim.spread is None or expected is None:
         return ""
     unit = unit_of(claim.primary, file.study)
     spread, half, least = (
-        format_value(value, unit, sign=False) for value in (claim.spread.sd, expected.half_width, claim.primary.least)
+        format_amount(value, unit) for value in (claim.spread.sd, expected.half_width, claim.primary.least)
     )
     return (
-        f"A spread between seeds of {spread} ({claim.spread.where}) lets {expected.num_seeds} seeds give a half width "
-        f"of {half}, and a power of {expected.power:.0%} for {least}, the smallest effect of interest."
+        f"Reckoned before the runs: a spread between seeds of {spread} ({claim.spread.where}) lets "
+        f"{expected.num_seeds} seeds give a half width of {half}, and a power of {expected.power:.0%} for {least}, the "
+        "smallest effect of interest."
     )
 
 

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from microcoder.errors import DataError
+from microcoder.insights.algorithm_names import algorithm_name
 from microcoder.insights.history import History
 from microcoder.training.probe import read_probe
 
@@ -43,18 +44,6 @@ def describe_run(history: History) -> Overview:
             (f"microcoder view {_folder(history.manifest)}", "read every rollout with its tests"),
             ("microcoder study run --all --quick", "ask with more seeds, one factor at a time"),
         ),
-    )
-
-
-def algorithm_name(config: Mapping[str, Any]) -> str:
-    """Return the published name of an algorithm's settings, or what its mask is called."""
-    masking = (config.get("masking") or {}).get("kind")
-    if config.get("advantage") == "dr_grpo":
-        return "Dr. GRPO"
-    if config.get("kl_coefficient"):
-        return "GRPO"
-    return {"conditional": "MicroCoder-GRPO", "none": "DAPO", "all": "DAPO, all truncated masked"}.get(
-        masking or "", ""
     )
 
 

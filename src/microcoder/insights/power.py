@@ -9,6 +9,7 @@ from microcoder.insights.design import Claim, Direction
 from microcoder.insights.effects import ALPHA, student_quantile
 
 _MOST_SEEDS = 10_000
+_GRID = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,26 @@ def expected_half_width(sd: float, num_seeds: int) -> float:
 
 def power_of(sd: float, least: float, *, num_seeds: int, direction: Direction) -> float:
     """Return the power of the paired t-test (noncentral t) against `least`, or of two one-sided tests for `same`."""
-    from scipy import stats
+    from scipy import special
 
     if num_seeds < 2:
         return 0.0
+    if direction == "same":
+        return _power_within(sd, least, num_seeds=num_seeds)
     freedom, shift = num_seeds - 1, least * math.sqrt(num_seeds) / sd
-    quantile = student_quantile(1 - ALPHA / 2, freedom)
-    reached = float(stats.nct.sf(quantile, freedom, shift))
-    return max(0.0, 2 * reached - 1) if direction == "same" else reached
+    return 1.0 - float(special.nctdtr(freedom, shift, student_quantile(1 - ALPHA / 2, freedom)))
+
+
+def _power_within(sd: float, least: float, *, num_seeds: int) -> float:
+    """Chance that the interval lies within -+`least` if the truth is 0, averaged over the spread that may be seen."""
+    import numpy as np
+    from scipy import special
+
+    freedom, error = num_seeds - 1, sd / math.sqrt(num_seeds)
+    shares = (np.arange(_GRID) + 0.5) / _GRID
+    halves = student_quantile(1 - ALPHA / 2, freedom) * error * np.sqrt(special.chdtri(freedom, shares) / freedom)
+    room = np.maximum(0.0, least - halves)
+    return float(np.mean(2 * special.ndtr(room / error) - 1))
 
 
 def count_seeds(sd: float, *, half_width: float) -> int:

@@ -43,6 +43,7 @@ def code_files(engine: str, *, module: str = "") -> list[Path]:
     return sorted(found.union(*(_SOURCE.glob(pattern) for pattern in _EXTRA)))
 
 
+@cache
 def _imported_files(path: Path) -> list[Path]:
     names = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -62,6 +63,7 @@ def _files_of(name: str) -> list[Path]:
     return [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py") if file.is_file()]
 
 
+@cache
 def _essence(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":

@@ -14,13 +14,13 @@ from microcoder.insights.claims import (
     PredicateResult,
     StudyData,
     adjust_claims,
-    describe_contrast,
     judge_claims,
 )
+from microcoder.insights.design import Contrast
 from microcoder.insights.history import History, read_history
 from microcoder.insights.jobs import Row
 from microcoder.insights.measurements import read_measured
-from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, plan_measurements, plan_runs
+from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work, plan_work
 from microcoder.insights.verdicts import Verdict
 from microcoder.runs import read_json
 
@@ -89,8 +89,13 @@ def judge_studies(
 
 def judge_study(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> Judged:
     """Read a study's finished work and judge each claim by itself."""
-    runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
-    measurements = plan_measurements(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    return judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
+
+
+def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> Judged:
+    """Read what is finished of a study's planned work and judge each claim by itself."""
+    runs = [work for work in works if isinstance(work, StudyRun)]
+    measurements = [work for work in works if isinstance(work, StudyMeasurement)]
     histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
     for run in runs:
         if run.is_finished:
@@ -158,8 +163,13 @@ def _claim_record(study: Judged, result: ClaimResult) -> dict[str, Any]:
         "primary": _predicate_record(result.primary) if result.primary else None,
         "secondary": [_predicate_record(part) for part in result.secondary],
         "checks": [
-            {"says": check.says, "value": check.value, "least": check.least, "is_reached": check.is_reached}
-            for check in result.checks
+            {
+                "compared": name_contrast(found.check),
+                "value": found.value,
+                "least": found.check.least,
+                "is_reached": found.is_reached,
+            }
+            for found in result.checks
         ],
         "spread_assumed": claim.spread.sd if claim.spread else None,
         "undecidable": claim.undecidable.model_dump() if claim.undecidable else None,
@@ -169,7 +179,7 @@ def _claim_record(study: Judged, result: ClaimResult) -> dict[str, Any]:
 def _predicate_record(part: PredicateResult) -> dict[str, Any]:
     effect = part.effect
     return {
-        "compared": describe_contrast(part.predicate),
+        "compared": name_contrast(part.predicate),
         "direction": part.predicate.direction,
         "least": part.predicate.least,
         "value": effect.value if effect else None,
@@ -184,6 +194,14 @@ def _predicate_record(part: PredicateResult) -> dict[str, Any]:
         "p_against": part.judgement.p_against,
         "verdict": part.verdict.value,
     }
+
+
+def name_contrast(contrast: Contrast) -> str:
+    """Return a contrast by the names of the study's file."""
+    of, against = (" and ".join(levels) for levels in (contrast.of, contrast.against))
+    where, feature = contrast.measurement or contrast.feature, contrast.against_feature
+    text = f"{contrast.metric} ({where}): {of}"
+    return text + (f" against {against}" if against else "") + (f" ({feature})" if feature else "")
 
 
 def _finite(value: float) -> float | None:

@@ -5,8 +5,9 @@ whose primary effect has an interval wider than its smallest effect of interest 
 of the levels and measurements that they compare, as long as the study names seeds and the budget lasts.
 
 What is looked at is the half width alone, never the effect or its sign, so that looking does not favour a verdict
-(Chow and Robbins 1965: intervals of a fixed width keep their coverage). With few seeds a lucky small spread would stop
-too early, so there are at least five before the first look; `tests/insights/test_rounds.py` measures the rates.
+(Chow and Robbins 1965: intervals of a fixed width keep their coverage in the limit). With few seeds a lucky small
+spread stops too early; five before the first look keep that small: from five to ten seeds the intervals cover 93.0 % at
+worst, and 3.4 % at worst of effects that are none are "supported", in place of 95 and 2.5 (from three: 90.8 and 4.4).
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Rounds:
         self._budget, self._spent, self._started = budget_seconds, spent_seconds, clock()
         self._waiting: list[Work] = []
         self._running: set[Path] = set()
+        self._is_closed = False
         self._ended: set[Path] = set()
         self.studies = [StudyRounds(file, split_rounds(file.study, works)) for file, works in planned]
         self.left_out: list[Work] = []
@@ -91,9 +93,8 @@ class Rounds:
                 self._drop(work)
                 return self.take()
             if self._is_over_budget(work):
-                self.left_out += self._waiting
-                for left in list(self._waiting):
-                    self._drop(left)
+                self._is_closed = True
+                self.left_out, self._waiting = self._waiting, []
                 return None
             self._waiting.remove(work)
             self._running.add(work.folder)
@@ -117,7 +118,7 @@ class Rounds:
 
     def _go_on(self, study: StudyRounds) -> None:
         """Begin the next round that has something to do for claims that are not precise yet."""
-        while not study.open and study.index + 1 < len(study.rounds):
+        while not self._is_closed and not study.open and study.index + 1 < len(study.rounds):
             study.index += 1
             levels, measurements = needed_work(study.file.study, self._look(study.file))
             if not levels and not measurements:

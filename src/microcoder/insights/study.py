@@ -191,12 +191,23 @@ def plan_runs(
         seeds_from: added to every seed, to ask again with others.
     """
     runs = []
-    for seed in file.scale(scale).seeds:
-        for level in file.study.levels:
-            config = simplify_config(resolve_config(file, scale=scale, level=level, seed=seed + seeds_from))
+    seeds = [seed + seeds_from for seed in file.scale(scale).seeds]
+    recipes = {level: _recipes(file, scale, level, seeds) for level in file.study.levels}
+    for index, seed in enumerate(seeds):
+        for level, configs in recipes.items():
+            config = configs[index]
             folder = root / (code or digest_code(config.engine)) / f"seed{config.seed}-{digest_config(config)}"
-            runs.append(StudyRun(file.name, level, config.seed, config, folder))
+            runs.append(StudyRun(file.name, level, seed, config, folder))
     return runs
+
+
+def _recipes(file: StudyFile, scale: str, level: str, seeds: Sequence[int]) -> list[TrainConfig]:
+    """Return a level's recipe for each seed: resolved once, unless the level names the seed."""
+    keys = level_keys(file.study, scale=scale, level=level)
+    if _fill_in(keys, seeds[0]) != keys:
+        return [simplify_config(resolve_config(file, scale=scale, level=level, seed=seed)) for seed in seeds]
+    recipe = simplify_config(resolve_config(file, scale=scale, level=level, seed=seeds[0]))
+    return [recipe.model_copy(update={"seed": seed}) for seed in seeds]
 
 
 def plan_measurements(
@@ -209,13 +220,14 @@ def plan_measurements(
     }
     planned = []
     for name, measurement in file.study.measurements.items():
+        recipe = _resolve(file, scale=scale, keys=measurement.set, seed=0)
         for seed in (seed + seeds_from for seed in measurement.seeds):
             if lacking := [level for level in measurement.uses if (level, seed) not in runs]:
                 raise ConfigError(
                     f"study {file.name}: measurement {name} reads the run at {lacking[0]} of seed {seed - seeds_from}, "
                     f"which is not among the {scale} seeds; give the measurement some of those"
                 )
-            config = _resolve(file, scale=scale, keys=measurement.set, seed=seed)
+            config = recipe.model_copy(update={"seed": seed})
             used = {level: runs[level, seed] for level in measurement.uses}
             digest = digest_measurement(measurement, config, used)
             folder = root / (code or digest_code(config.engine)) / f"{name}-seed{seed}-{digest}"

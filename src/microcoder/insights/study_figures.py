@@ -23,6 +23,7 @@ from microcoder.insights.figures import (
     new_figure,
     render,
 )
+from microcoder.insights.power import expected_half_width
 from microcoder.insights.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ _FARTHEST = 6.0
 """Effects beyond this many smallest effects are drawn at the edge."""
 _ROW_INCHES = 0.42
 _LABEL_CHARACTERS = 46
+_LEGEND_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,12 @@ class Bar:
 def draw_curves(
     study: str, metric: str, by_level: Mapping[str, Sequence[Series]], *, reference: str, num_steps: int
 ) -> Chart:
-    """Draw the mean over seeds of each level, and the range of its seeds as a band."""
+    """Draw the mean over seeds of each level, with its 95 % interval as a band."""
     import numpy as np
 
     levels = [level for level, series in by_level.items() if series]
-    figure, (axes,) = new_figure()
+    columns = max(1, min(5, _LEGEND_CHARACTERS // max(len(level) + 4 for level in levels)))
+    figure, (axes,) = new_figure(legend_rows=-(-len(levels) // columns))
     colours = itertools.cycle(_COLOURS)
     ends = []
     for level in levels:
@@ -83,15 +86,28 @@ def draw_curves(
         axes.plot(
             steps, mean, color=colour, linewidth=1.8, label=level, marker="o" if is_sparse else "", markersize=3.5
         )
-        axes.fill_between(steps, np.min(rows, axis=0), np.max(rows, axis=0), color=colour, alpha=0.13, linewidth=0)
+        if len(rows) > 1:
+            half = expected_half_width(1.0, len(rows)) * np.std(rows, axis=0, ddof=1)
+            axes.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.13, linewidth=0)
         ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
     label = LABELS[next(name for name in METRICS if name == metric)]
-    finish_axes(axes, ylabel=label, is_share=metric in SHARES)
+    finish_axes(axes, ylabel=label, is_share=metric in SHARES, has_legend=False)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 1.0),
+        ncols=columns,
+        borderaxespad=0.2,
+        columnspacing=1.1,
+        handlelength=1.4,
+        handletextpad=0.5,
+        fontsize=8.5,
+        frameon=False,
+    )
     return render(
         figure,
         study,
         label.capitalize(),
-        f"Mean over seeds, first and last value: {'; '.join(ends)}. Bands: the range of the seeds.",
+        f"Mean over seeds, first and last value: {'; '.join(ends)}. Bands: 95 % intervals of the mean over seeds.",
     )
 
 

@@ -14,8 +14,8 @@ from microcoder.insights.design import QUICK, Contrast, FigureChoice
 from microcoder.insights.expectations import tell_expectation
 from microcoder.insights.figures import Chart
 from microcoder.insights.history import missing_extra
-from microcoder.insights.results import Judged, as_records, judge_studies
-from microcoder.insights.study import StudyFile, level_keys
+from microcoder.insights.results import Judged, as_records
+from microcoder.insights.study import level_keys
 from microcoder.insights.study_figures import Bar, draw_curves, draw_effects, draw_levels
 from microcoder.insights.verdicts import Verdict
 from microcoder.insights.wording import (
@@ -34,62 +34,45 @@ LEARNT = "what-we-learnt.md"
 """A page that a person writes; the index names it if it is there."""
 
 
-def write_study_report(
-    studies: Sequence[StudyFile],
-    *,
-    scale: str,
-    root: Path,
-    output: Path,
-    code: str | None = None,
-    seeds_from: int = 0,
-    family: Sequence[StudyFile] = (),
-) -> Path:
-    """Write the pages of some studies; return the page to begin with: the index, or the page of a single study.
+def write_study_report(judged: Sequence[Judged], *, output: Path, has_index: bool = True) -> Path:
+    """Write the pages of some studies; return the page to begin with.
 
     Args:
-        studies: whose pages are written.
-        scale: at which size.
-        root: folder of all studies' work.
+        judged: the studies, judged among all.
         output: where the pages go.
-        code: digest of the code whose runs are meant; None: that of the code at hand.
-        seeds_from: added to every seed.
-        family: studies whose claims are judged together, for the correction for many claims; none: `studies`.
+        has_index: also write the index and the results for other programs.
 
     Raises:
         DataError: nothing of these studies is finished.
         ConfigError: the `insights` extra is not installed.
     """
-    names = {file.name for file in studies}
-    judged = judge_studies(family or studies, scale=scale, root=root, code=code, seeds_from=seeds_from)
-    written = [study for study in judged if study.file.name in names]
-    if not any(study.num_finished for study in written):
-        raise DataError(_nothing_finished(written, scale, root))
+    if not any(study.num_finished for study in judged):
+        raise DataError(_nothing_finished(judged))
     try:
-        for study in written:
+        for study in judged:
             _write_page(study, output)
-        if len(written) == 1 and family and len(family) > 1:
-            return output / f"{studies[0].name}.md"
-        return _write_index(written, output)
+        return _write_index(judged, output) if has_index else output / f"{judged[0].file.name}.md"
     except ImportError as error:
         raise missing_extra(error) from None
 
 
-def _nothing_finished(judged: Sequence[Judged], scale: str, root: Path) -> str:
+def _nothing_finished(judged: Sequence[Judged]) -> str:
     folder = next(work.folder.parent for study in judged for work in (*study.runs, *study.measurements))
+    root, scale = folder.parent, judged[0].scale
     others = sorted(path.name for path in root.glob("*") if path.is_dir() and path not in (folder, root / "logs"))
     hint = f"; there are runs of other code, give one as --code: {', '.join(others)}" if others else ""
     return f"no finished {scale} run of these studies in {folder}; type `microcoder study run`{hint}"
 
 
 def _write_page(judged: Judged, output: Path) -> None:
-    study, name = judged.file.study, judged.file.name
+    name = judged.file.name
     for old in output.glob(f"{name}*.svg"):
         old.unlink()
     chart = _figure(judged)
     if chart:
         write_text(output / f"{chart.name}.svg", chart.svg)
     lines = [
-        f"# {study.question}",
+        f"# {judged.file.study.factor[:1].upper()}{judged.file.study.factor[1:]}",
         "",
         *(f"{sentence}\n" for sentence in open_page(judged)),
         *_picture(chart),
@@ -146,8 +129,10 @@ def _claim(result: ClaimResult, judged: Judged) -> list[str]:
         "",
     ]
     if expectation := tell_expectation(claim, judged.file, scale=judged.scale):
-        lines += [f"Before the runs: {expectation}", ""]
-    lines += [line for check in result.checks for line in (f"Check: {format_check(check)}.", "")]
+        lines += [expectation, ""]
+    lines += [line for check in result.checks for line in (f"Check: {format_check(check, judged.file.study)}.", "")]
+    if result.verdict is Verdict.CANNOT_APPEAR and all(check.is_reached for check in result.checks):
+        lines += ["The runs that are compared are the same in every seed: the setting changed nothing.", ""]
     if result.raw is not result.verdict:
         lines += [
             f"By itself it would be {result.raw}; among all claims that were tested that does not stand "
@@ -270,8 +255,8 @@ def _write_index(judged: Sequence[Judged], output: Path) -> Path:
     lines = [
         "# The 34 insights on the micro lab",
         "",
-        f"Of {len(INSIGHTS)} claims: {told}. Of {len(precise)} the interval is as narrow as the smallest effect of "
-        "interest. Verdicts hold among all claims (Holm), at 5 %.",
+        f"Of {len(INSIGHTS)} claims {told}. {len(precise)} intervals are as narrow as the smallest effect of interest. "
+        "Verdicts hold among all claims (Holm, 5 %).",
         "",
         *([f"What that means for who trains real models: [what we learnt]({LEARNT}). "] if _has_learnt(output) else []),
         "How to read this: [insights.md](../insights.md).",
@@ -284,6 +269,8 @@ def _write_index(judged: Sequence[Judged], output: Path) -> Path:
         "",
     ]
     path = output / "README.md"
+    # Of an earlier version.
+    (output / "scoreboard.svg").unlink(missing_ok=True)
     write_text(path, "\n".join(lines).rstrip() + "\n")
     write_json(output / "results.json", as_records(judged))
     return path

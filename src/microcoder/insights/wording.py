@@ -58,6 +58,11 @@ def format_value(value: float, unit: Unit, *, sign: bool = True) -> str:
     return text.replace("-0.0", "0.0") if float(text) == 0 else text
 
 
+def format_amount(value: float, unit: Unit) -> str:
+    """Return a size with its unit: `2 points`."""
+    return f"{100 * value if unit == 'share' else value:.3g}{_SUFFIX[unit]}"
+
+
 def format_effect(effect: Effect | None, unit: Unit) -> str:
     """Return an effect with its interval and unit."""
     if effect is None:
@@ -70,17 +75,28 @@ def format_effect(effect: Effect | None, unit: Unit) -> str:
 
 def format_least(predicate: Predicate, study: Study) -> str:
     """Return what a predicate says."""
-    unit = unit_of(predicate, study)
-    least = f"{format_value(predicate.least, unit, sign=False)}{_SUFFIX[unit]}"
-    return f"same within {least}" if predicate.direction == "same" else f"{predicate.direction}, {least} matter"
+    least = format_amount(predicate.least, unit_of(predicate, study))
+    return f"same within {least}" if predicate.direction == "same" else f"{predicate.direction} by {least} or more"
 
 
-def format_check(check: CheckResult) -> str:
+def format_check(found: CheckResult, study: Study) -> str:
     """Return what a check found, against what it must reach."""
-    unit: Unit = "share" if check.is_share else "1"
-    mark = " %" if check.is_share else ""
-    value = "not run" if check.value is None else f"{format_value(check.value, unit, sign=False)}{mark}"
-    return f"{check.says}: {value} (at least {format_value(check.least, unit, sign=False)}{mark} needed)"
+    unit = unit_of(found.check, study)
+    if unit == "share" and not found.check.against:
+        value, least = (f"{x:.1%}" if x is not None else "not run" for x in (found.value, found.check.least))
+    else:
+        value = "not run" if found.value is None else format_amount(found.value, unit)
+        least = format_amount(found.check.least, unit)
+    return f"{name_comparison(found.check, study)}: {value}, at least {least} needed"
+
+
+def tell_claim(result: ClaimResult, study: Study) -> str:
+    """Return a claim's result in a line for a terminal."""
+    part = result.primary
+    effect = f", {format_effect(part.effect, unit_of(part.predicate, study))}" if part and part.effect else ""
+    missed = [format_check(check, study) for check in result.checks if not check.is_reached]
+    why = f" ({'; '.join(missed)})" if result.verdict is Verdict.CANNOT_APPEAR and missed else ""
+    return f"{result.claim.id:<4}{result.verdict}{effect}: {result.claim.short}{why}"
 
 
 def open_page(judged: Judged) -> list[str]:
@@ -98,7 +114,11 @@ def open_page(judged: Judged) -> list[str]:
 def count_verdicts(results: Sequence[ClaimResult]) -> str:
     """Return how many claims got which verdict, in words."""
     counts = Counter(result.verdict for result in results)
-    return join_words([f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]])
+    told = []
+    for verdict in Verdict:
+        verb = "" if verdict is Verdict.CANNOT_APPEAR else "is " if counts[verdict] == 1 else "are "
+        told += [f"{counts[verdict]} {verb}{verdict}"] if counts[verdict] else []
+    return join_words(told)
 
 
 def join_words(words: Sequence[str]) -> str:
@@ -120,7 +140,7 @@ def _seen(judged: Judged) -> str:
     ]
     if len(tested) <= 2:
         return f"{_capital(join_words(told))} (effect and 95 % interval)."
-    return f"Of {len(judged.claims)} claims {count_verdicts(judged.claims)}; the clearest effect: {told[0]}."
+    return f"Of {len(judged.claims)} claims {count_verdicts(judged.claims)}; most clearly, {told[0]}."
 
 
 def _subject(part: PredicateResult, study: Study) -> str:
@@ -134,14 +154,14 @@ def _subject(part: PredicateResult, study: Study) -> str:
 
 
 def _meaning(results: Sequence[ClaimResult]) -> str:
-    """Each group of verdicts as one clause."""
+    """What was concluded in words, the rest by its names."""
     clauses = [
         _clause("this experiment supports that", Verdict.SUPPORTED, results),
-        _clause("it contradicts that", Verdict.CONTRADICTED, results),
+        _clause("it excludes, at the size that would matter, that", Verdict.CONTRADICTED, results),
         _clause("it leaves open whether", Verdict.INCONCLUSIVE, results),
-        _clause("the treatment was too weak here to ask whether", Verdict.CANNOT_APPEAR, results),
-        _clause("no run of this size decides whether", Verdict.UNDECIDABLE, results),
-        _clause("nothing has been run to say whether", Verdict.NOT_RUN, results),
+        _names("the treatment reached too little here to ask about", Verdict.CANNOT_APPEAR, results),
+        _names("more than this scale is needed for", Verdict.UNDECIDABLE, results),
+        _names("nothing has been run for", Verdict.NOT_RUN, results),
     ]
     return f"{_capital('; '.join(clause for clause in clauses if clause))}."
 
@@ -150,11 +170,14 @@ def _clause(lead: str, verdict: Verdict, results: Sequence[ClaimResult]) -> str:
     named = [f"{r.claim.short} ({r.claim.id})" for r in results if r.verdict is verdict]
     if not named:
         return ""
-    word = lead.rpartition(" ")[2]
-    if len(named) > _MOST_NAMED:
-        named = [*named[:_MOST_NAMED], f"{len(named) - _MOST_NAMED} more"]
-        return f"{lead} {f', {word} '.join(named[:-1])}, and {named[-1]}"
-    return f"{lead} {f', and {word} '.join(named)}"
+    told = [lead.rpartition(" ")[2] + " " + name for name in named[:_MOST_NAMED]]
+    told += [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+    return f"{lead.rpartition(' ')[0]} {join_words(told)}"
+
+
+def _names(lead: str, verdict: Verdict, results: Sequence[ClaimResult]) -> str:
+    named = [r.claim.id for r in results if r.verdict is verdict]
+    return f"{lead} {join_words(named)}" if named else ""
 
 
 def _next(judged: Judged) -> str:

@@ -70,6 +70,7 @@ class Workers:
         self._is_stopping = threading.Event()
         self._processes: dict[int, subprocess.Popen[str]] = {}
         self._failures: list[Failure] = []
+        self._broken: Exception | None = None
 
     def run(self, source: Source) -> list[Failure]:
         """Do the work; return what failed.
@@ -79,7 +80,7 @@ class Workers:
         """
         self.logs.mkdir(parents=True, exist_ok=True)
         threads = [
-            threading.Thread(target=self._work, args=(number, source), daemon=True) for number in range(self.jobs)
+            threading.Thread(target=self._guard, args=(number, source), daemon=True) for number in range(self.jobs)
         ]
         for thread in threads:
             thread.start()
@@ -90,7 +91,19 @@ class Workers:
         except KeyboardInterrupt:
             self._stop(threads)
             raise
+        if self._broken is not None:
+            self._signal(signal.SIGKILL)
+            raise self._broken
         return self._failures
+
+    def _guard(self, number: int, source: Source) -> None:
+        """An error of ours, such as finished work that cannot be read, ends everything and is raised by `run`."""
+        try:
+            self._work(number, source)
+        except Exception as error:
+            with self._lock:
+                self._broken = self._broken or error
+            self._is_stopping.set()
 
     def _stop(self, threads: Sequence[threading.Thread]) -> None:
         self._is_stopping.set()

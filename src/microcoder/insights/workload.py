@@ -16,9 +16,9 @@ from microcoder.training.config import TrainConfig
 from microcoder.training.problems_config import MicroProblems
 from microcoder.training.sampling_config import DiversityTemperature
 
-SECONDS_PER_ROLLOUT = 0.016
-"""Micro lab, one core, sampling, judging and updates, at 96 tokens."""
-SECONDS_PER_SAMPLE = 0.010
+SECONDS_PER_TOKEN = 0.00016
+"""Micro lab, one core, sampling, judging and updates: of a rollout, by the tokens that it may have."""
+SECONDS_PER_SAMPLED_TOKEN = 0.00004
 """The same without updates."""
 SECONDS_PER_RUN = 4.0
 SECONDS_PER_MEASUREMENT = 30.0
@@ -39,7 +39,9 @@ def count_work(config: TrainConfig) -> float:
     temperature = config.rollout.temperature
     if isinstance(temperature, DiversityTemperature):
         samples += len(temperature.grid) * temperature.num_problems * config.rollout.num_samples
-    return SECONDS_PER_RUN + SECONDS_PER_ROLLOUT * rollouts + SECONDS_PER_SAMPLE * samples
+    longest = config.rollout.longest_response_tokens
+    sampled = samples * (config.evaluation.max_response_tokens or longest)
+    return SECONDS_PER_RUN + SECONDS_PER_TOKEN * rollouts * longest + SECONDS_PER_SAMPLED_TOKEN * sampled
 
 
 class Speeds:
