@@ -20,7 +20,7 @@ LAYERS = (
     ("records", "signatures", "extensions"),
     ("config", "keys", "metrics", "runs", "formats"),
     ("extract", "evaluator", "micro"),
-    ("prompts", "rewards"),
+    ("prompts", "rewards", "flawed"),
     ("serving",),
     ("dataset",),
     ("training",),

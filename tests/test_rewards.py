@@ -108,6 +108,19 @@ def test_a_reward_that_is_no_number_is_an_error_with_its_place(own: Path) -> Non
         reward_of(load_rewards([(f"{own}:odd", 1.0, {})]), verdict(Outcome.ACCEPTED, Outcome.ACCEPTED))
 
 
+def test_a_reward_that_needs_a_draw_gets_it_beside_others_that_do_not(own: Path) -> None:
+    own.write_text(
+        own.read_text() + "def lot(problem, rollout, program, verdict, draw, *, of: float = 1.0):\n"
+        "    return draw * of\n"
+        "lot.needs_draw = True\n"
+    )
+    rewards = load_rewards([("all_tests", 1.0, {}), (f"{own}:lot", 1.0, {"of": 2.0})])
+    wrong = verdict(Outcome.WRONG_ANSWER, Outcome.WRONG_ANSWER)
+    assert rewards(PROBLEM, rollout(), Program("x"), wrong, draw=0.25).parts == {"all_tests": 0.0, "lot": 0.5}
+    with pytest.raises(ConfigError, match=r"own\.py line 9\) needs a draw, which only a run has"):
+        rewards(PROBLEM, rollout(), Program("x"), wrong)
+
+
 def test_one_reward_twice_is_refused() -> None:
     with pytest.raises(ConfigError, match="name format twice"):
         load_rewards([("format", 1.0, {}), ("format", 2.0, {})])

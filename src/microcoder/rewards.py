@@ -18,7 +18,8 @@ from microcoder.types import Problem, Program, Rollout, Verdict
 
 RewardFunction = Callable[..., float | None]
 """(problem, rollout, program, verdict, *, options) -> a number, or None. An attribute `needs_all_tests = True` on it
-says that it looks at tests after the first that fails."""
+says that it looks at tests after the first that fails; `needs_draw = True` that it takes a fifth argument: a number,
+uniform in [0, 1), that depends on seed, step, problem and sample alone, and is another than the mask's."""
 
 
 def score_verdict(verdict: Verdict) -> float | None:
@@ -75,16 +76,26 @@ class RewardSum:
         """The reward that looks at tests after the first that fails; None where there is none."""
         return next((e.reference for e, _ in self.parts if getattr(e.function, "needs_all_tests", False)), None)
 
-    def __call__(self, problem: Problem, rollout: Rollout, program: Program, verdict: Verdict) -> Reward:
+    def __call__(
+        self, problem: Problem, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float | None = None
+    ) -> Reward:
         """Return a rollout's reward; of a sandbox fault nobody is asked, since its verdict says nothing.
 
+        Args:
+            problem: what was asked.
+            rollout: what was answered.
+            program: what was taken from it.
+            verdict: what the judge says of that.
+            draw: uniform in [0, 1), for rewards that need one in place of random numbers.
+
         Raises:
-            ConfigError: a user's function failed or returned no number; where it is.
+            ConfigError: a user's function failed or returned no number, or needs a draw and there is none; where it is.
         """
         values: dict[str, float | None] = dict.fromkeys((extension.label for extension, _ in self.parts), None)
         if verdict.is_scorable:
             for extension, _ in self.parts:
-                values[extension.label] = _number(extension, extension(problem, rollout, program, verdict))
+                drawn = _draw_for(extension, draw)
+                values[extension.label] = _number(extension, extension(problem, rollout, program, verdict, *drawn))
         known = [value for value in values.values() if value is not None]
         is_whole = len(known) == len(values)
         weights = (weight for _, weight in self.parts)
@@ -113,6 +124,14 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
 
 ALL_TESTS = load_rewards([("all_tests", 1.0, {})])
 """The paper's reward."""
+
+
+def _draw_for(extension: Extension, draw: float | None) -> tuple[float, ...]:
+    if not getattr(extension.function, "needs_draw", False):
+        return ()
+    if draw is None:
+        raise extension.fault("needs a draw, which only a run has; call it with one: draw=0.5")
+    return (draw,)
 
 
 def _number(extension: Extension, value: object) -> float | None:

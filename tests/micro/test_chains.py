@@ -82,7 +82,7 @@ def test_a_program_follows_from_what_was_thought_and_from_nothing_drawn() -> Non
 
 
 def test_demonstrations_think_in_every_way_and_many_stop_before_the_end() -> None:
-    assert {d.thinking for d in demonstrations()} == set(get_args(Thinking))
+    assert {d.thinking for d in demonstrations()} == set(get_args(Thinking)) - {"trick"}
     thinking = [d for d in demonstrations() if d.thinking != "none"]
     assert 0.4 < sum(d.num_steps_thought < len(d.task.steps) for d in thinking) / len(thinking) < 0.6
     assert all(d.num_steps_thought == 0 for d in demonstrations() if d.thinking == "none")

@@ -88,31 +88,44 @@ def score_rollouts(
         problems_P: the problems, in the same order.
         judge: the evaluator.
         rules: how rewards become advantages, and whose becomes zero, see `build_rules`.
-        seed: the run's seed, for the mask's draws.
+        seed: the run's seed, for the draws of the mask and of rewards.
         step: the training step, from 1.
     """
     programs_P_G, verdicts_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=rules.extract)
-    draws_P_G = [
+    draws_P_G, reward_draws_P_G = (
         [
-            draw_uniform(seed=seed, step=step, problem_id=problem.id, sample_index=index)
-            for index in range(len(rollouts_G))
+            [
+                draw_uniform(seed=seed, step=step, problem_id=purpose + problem.id, sample_index=index)
+                for index in range(len(rollouts_G))
+            ]
+            for rollouts_G, problem in zip(rollouts_P_G, problems_P, strict=True)
         ]
-        for rollouts_G, problem in zip(rollouts_P_G, problems_P, strict=True)
-    ]
+        for purpose in ("", "reward-")
+    )
     drafts_P_G = _judge_drafts(rollouts_P_G, programs_P_G, draws_P_G, problems_P, judge=judge, rules=rules)
     return [
         decide_group(
             rollouts_G,
             programs_G,
             verdicts_G,
-            [rules.reward(problem, *one) for one in zip(rollouts_G, programs_G, verdicts_G, strict=True)],
+            [
+                rules.reward(problem, *one, draw=draw)
+                for *one, draw in zip(rollouts_G, programs_G, verdicts_G, reward_draws_G, strict=True)
+            ],
             draws_G,
             drafts_G,
             tier=problem.tier,
             rules=rules,
         )
-        for rollouts_G, programs_G, verdicts_G, draws_G, drafts_G, problem in zip(
-            rollouts_P_G, programs_P_G, verdicts_P_G, draws_P_G, drafts_P_G, problems_P, strict=True
+        for rollouts_G, programs_G, verdicts_G, draws_G, drafts_G, reward_draws_G, problem in zip(
+            rollouts_P_G,
+            programs_P_G,
+            verdicts_P_G,
+            draws_P_G,
+            drafts_P_G,
+            reward_draws_P_G,
+            problems_P,
+            strict=True,
         )
     ]
 

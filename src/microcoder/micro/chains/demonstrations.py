@@ -17,9 +17,10 @@ from pydantic import Field, model_validator
 
 from microcoder.micro.chains.tasks import MODULUS, ChainTask, draw_chain_tasks, take_step
 from microcoder.micro.templates import STYLES, TIERS, Style, Tier
+from microcoder.micro.tricks import draw_trick
 from microcoder.types import Record
 
-Thinking = Literal["none", "leap", "bare", "worked", "checked", "ramble", "loop"]
+Thinking = Literal["none", "leap", "bare", "worked", "checked", "ramble", "loop", "trick"]
 THOROUGH: tuple[Thinking, ...] = ("leap", "bare", "worked", "checked")
 _WORDS = ("hmm\n", "wait\n", "let me see\n", "so\n")
 
@@ -41,6 +42,8 @@ class ThinkingShares(Record):
     """Thinks half-way, then words without use; seldom a program."""
     loop: float = Field(default=0.05, ge=0)
     """Worked again and again."""
+    trick: float = Field(default=0.0, ge=0)
+    """No thinking, and a program that fools a naive grader in place of an answer (`microcoder.micro.tricks`)."""
     stop_share: float = Field(default=0.5, ge=0, le=1)
     """Of the thinking ones, the share that stops before the last step and takes the digit that it has."""
 
@@ -108,6 +111,9 @@ def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *
     match thinking:
         case "none":
             num, thought, digits = 0, "", [generator.randrange(MODULUS)]
+        case "trick":
+            trick = draw_trick(generator, is_function=task.style == "function")
+            return ChainDemonstration(task.statement, f"```python\n{trick}```", thinking, 0, task)
         case "leap":
             thought = leap(digits)
         case "bare":

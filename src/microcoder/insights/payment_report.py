@@ -1,0 +1,174 @@
+"""What the studies of wrong graders show: a figure and tables, from the finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from microcoder.errors import DataError
+from microcoder.insights.effects import Effect, estimate_effect
+from microcoder.insights.figures import Chart
+from microcoder.insights.history import read_history
+from microcoder.insights.payment_figures import ErrorLine, draw_errors, draw_payments
+from microcoder.insights.payments import Payments, read_payments
+from microcoder.insights.study import MICRO, StudyFile, StudyRun, plan_runs
+from microcoder.runs import RunDirectory, write_text
+
+LATE_STEPS = 5
+"""What a run ends at is the mean over so many last steps."""
+Paid = dict[int, list[Payments]]
+"""Seed -> what each step paid for."""
+
+
+def report_hacking(file: StudyFile, *, root: Path, output: Path) -> str:
+    """Write the figure of a study of graders into a folder; return its tables.
+
+    Raises:
+        DataError: no run is finished.
+    """
+    paid = {level: paid for level, paid in _read(file, root).items() if paid}
+    chart = draw_payments(
+        file.name,
+        {level: list(seeds.values()) for level, seeds in paid.items()},
+        title="What is paid, and what is right",
+    )
+    _write(chart, output)
+    lines = [_row("trained against", "seed", "", *_milestones(_any(paid)), "held out, before and after"), _rule(9)]
+    for level, seeds in paid.items():
+        heldout = _heldout(file, root, level)
+        for seed, steps in seeds.items():
+            at = {payments.step: payments for payments in steps}
+            chosen = [at[step] for step in _milestones(steps)]
+            lines += [
+                _row(level, seed, "paid", *(f"{p.reward:.0%}" for p in chosen), ""),
+                _row("", "", "right", *(f"{p.accuracy:.0%}" for p in chosen), heldout.get(seed, "")),
+                _row("", "", "tricks", *(f"{p.all_tricks:.1%}" for p in chosen), _name_tricks(chosen[-1])),
+            ]
+    return "\n".join(lines)
+
+
+def report_errors(file: StudyFile, *, root: Path, output: Path) -> str:
+    """Write the figure of a study of errors into a folder; return its table.
+
+    Levels other than the reference are named `KIND, RATE %`.
+
+    Raises:
+        DataError: no run is finished.
+    """
+    paid = _read(file, root)
+    clean = paid.pop(file.study.reference)
+    effects = {level: _effect_on_accuracy(seeds, clean) for level, seeds in paid.items() if seeds.keys() & clean.keys()}
+    kinds: dict[str, dict[float, Effect]] = {}
+    for level, effect in effects.items():
+        kinds.setdefault(_kind(level), {})[_rate(level)] = effect
+    curves = {file.study.reference: _curves(clean)}
+    for kind, by_rate in kinds.items():
+        curves[kind] = _curves(paid[next(lv for lv in effects if _kind(lv) == kind and _rate(lv) == max(by_rate))])
+    chart = draw_errors(
+        file.name, [ErrorLine(kind, by_rate) for kind, by_rate in kinds.items()], curves, title="What errors cost"
+    )
+    _write(chart, output)
+    lines = [
+        _row("errors", "wrong paid", "right unpaid", "ends at, by seed", "against none", "half way at step"),
+        _rule(6),
+    ]
+    for level, seeds in {file.study.reference: clean, **paid}.items():
+        if seeds:
+            told = _tell(effects[level]) if level in effects else "-"
+            ends = " ".join(f"{late_accuracy(steps):.0%}" for steps in seeds.values())
+            lines.append(_row(level, *_observed_rates(seeds), ends, told, _half_way(seeds, clean)))
+    return "\n".join(lines)
+
+
+def late_accuracy(steps: Sequence[Payments]) -> float:
+    """Return the share that our judge accepts over the last steps."""
+    return fmean(payments.accuracy for payments in steps[-LATE_STEPS:])
+
+
+def _read(file: StudyFile, root: Path) -> dict[str, Paid]:
+    found: dict[str, Paid] = {level: {} for level in file.study.levels}
+    for run in _finished(file, root):
+        found[run.level][run.seed] = read_payments(RunDirectory(run.folder))
+    if not found[file.study.reference]:
+        raise DataError(f"no finished run of {file.name} in {root}; type: microcoder study run {file.path}")
+    return found
+
+
+def _finished(file: StudyFile, root: Path) -> list[StudyRun]:
+    return [run for run in plan_runs(file, scale=MICRO, root=root) if run.is_finished]
+
+
+def _any(paid: Mapping[str, Paid]) -> Sequence[Payments]:
+    return next(iter(next(iter(paid.values())).values()))
+
+
+def _milestones(steps: Sequence[Payments]) -> list[int]:
+    """Return the first step and the end of each quarter."""
+    last = steps[-1].step
+    return [steps[0].step, *(max(1, round(last * part / 4)) for part in range(1, 5))]
+
+
+def _heldout(file: StudyFile, root: Path, level: str) -> dict[int, str]:
+    told = {}
+    for run in _finished(file, root):
+        history = read_history(run.folder)
+        if run.level == level and history.before and history.after:
+            told[run.seed] = f"{history.before.accuracy:.0%} to {history.after.accuracy:.0%}"
+    return told
+
+
+def _name_tricks(payments: Payments) -> str:
+    return ", ".join(f"{trick} {share:.0%}" for trick, share in payments.tricks.items() if share >= 0.005)
+
+
+def _effect_on_accuracy(seeds: Paid, clean: Paid) -> Effect:
+    import numpy as np
+
+    both = sorted(seeds.keys() & clean.keys())
+    return estimate_effect(np.asarray([[late_accuracy(seeds[s]) - late_accuracy(clean[s])] for s in both]))
+
+
+def _observed_rates(seeds: Paid) -> tuple[str, str]:
+    """Return how many of the wrong were paid, and how many of the right were not, over all steps and seeds."""
+    steps = [payments for run in seeds.values() for payments in run]
+    right = sum(p.accuracy * p.num_scored for p in steps)
+    wrong = sum((1 - p.accuracy) * p.num_scored for p in steps)
+    paid, unpaid = (sum(getattr(p, name) * p.num_scored for p in steps) for name in ("paid_wrong", "unpaid_right"))
+    return f"{paid / max(wrong, 1):.1%}", f"{unpaid / max(right, 1):.1%}"
+
+
+def _half_way(seeds: Paid, clean: Paid) -> str:
+    """Return the first step of each seed at half of what runs without errors gain."""
+    start = fmean(steps[0].accuracy for steps in clean.values())
+    goal = (start + fmean(late_accuracy(steps) for steps in clean.values())) / 2
+    return " ".join(str(next((p.step for p in steps if p.accuracy >= goal), "never")) for steps in seeds.values())
+
+
+def _curves(seeds: Paid) -> list[list[float]]:
+    return [[payments.accuracy for payments in steps] for steps in seeds.values()]
+
+
+def _kind(level: str) -> str:
+    return level.rpartition(",")[0]
+
+
+def _rate(level: str) -> float:
+    return float(level.rpartition(",")[2].removesuffix("%")) / 100
+
+
+def _tell(effect: Effect) -> str:
+    span = f" [{100 * effect.low:+.0f}, {100 * effect.high:+.0f}]" if effect.num_seeds > 1 else " (one seed)"
+    return f"{100 * effect.value:+.1f}{span}"
+
+
+def _write(chart: Chart, output: Path) -> None:
+    write_text(output / f"{chart.name}.svg", chart.svg)
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _rule(num: int) -> str:
+    return "|" + " --- |" * num

@@ -1,0 +1,28 @@
+"""Do the runs of the two studies of wrong graders that are missing, then draw their figures and print their tables.
+
+    python studies/judges/judges.py reward_hacking
+    python studies/judges/judges.py noisy_judge [--jobs 2]
+
+Figures go to docs/insights, where the pages are that tell what they show. A run that was stopped is resumed.
+"""
+
+import argparse
+from pathlib import Path
+
+from microcoder.cli import main
+from microcoder.insights.payment_report import report_errors, report_hacking
+from microcoder.insights.study import load_study
+
+HERE = Path(__file__).parent
+REPORTS = {"reward_hacking": report_hacking, "noisy_judge": report_errors}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("study", choices=REPORTS)
+    parser.add_argument("--jobs", help="runs at a time; by default one a core")
+    parser.add_argument("--runs", type=Path, default=Path("runs/studies"))
+    parser.add_argument("--output", type=Path, default=HERE.parents[1] / "docs" / "insights")
+    options = parser.parse_args()
+    path = HERE / f"{options.study}.toml"
+    main(["study", "run", str(path), "--runs", str(options.runs), *(["--jobs", options.jobs] if options.jobs else [])])
+    print(REPORTS[options.study](load_study(path), root=options.runs, output=options.output))
