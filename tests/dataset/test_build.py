@@ -217,7 +217,7 @@ def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) 
         config = BuildConfig.model_validate({
             "name": "x", "output": tmp_path / output, "sources": [source], "workers": 1,
             "benchmarks": [{**source, "inside": "set/bench.jsonl", "name": "bench"}],
-            "difficulty": {"keep": "all"}, "verify": {"runs": 1},
+            "difficulty": {"keep": "all"}, "behaviour": {"is_on": False}, "verify": {"runs": 1},
         })  # fmt: skip
         run_build(config, plan_build(config))
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
