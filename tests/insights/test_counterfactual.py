@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
 from microcoder.config import load_config
 from microcoder.insights.counterfactual import step_under_rules
@@ -14,6 +14,7 @@ from microcoder.insights.jobs import Job, Row
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.config import TrainConfig
 from microcoder.training.shifts import contrast_length, measure_shifts
+from microcoder.training.weights import load_tokenizer
 
 RULES = {"none": {}, "all": {"algorithm.masking.kind": "all"}}
 
@@ -64,7 +65,7 @@ def test_a_shift_is_the_difference_of_two_log_probabilities(
     assert {shift.change for shift in measure_shifts(tiny_checkpoint, tiny_checkpoint, samples)} == {0.0}
 
     shift = max(shifts, key=lambda s: len(s.response.token_ids))
-    tokenizer = AutoTokenizer.from_pretrained(tiny_checkpoint)
+    tokenizer = load_tokenizer(str(tiny_checkpoint))
     text = tokenizer.batch_decode([list(shift.response.token_ids)], skip_special_tokens=True)[0]
     assert text in {row["completion"] for row in samples}
     ids = torch.tensor([[*shift.response.prompt_ids, *shift.response.token_ids]])
