@@ -141,6 +141,7 @@ def test_a_problem_is_sent_to_a_node_once_whatever_the_order_of_its_programs(clu
         assert 10 <= judge.num_problems_sent <= 10 * len(judge.nodes)
 
 
+@pytest.mark.long
 def test_a_program_that_its_node_is_lost_by_each_time_is_not_scored_and_takes_no_other_with_it(cluster: Any) -> None:
     from microcoder.serving.ray_judge import RayJudge
 
