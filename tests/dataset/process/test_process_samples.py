@@ -58,6 +58,13 @@ def test_a_checker_in_python_2_is_turned_into_python_3() -> None:
     assert found.checker.code is not None
     compile(found.checker.code, "checker", "exec")
     assert "_divide(int(x), 2)" in found.checker.code
+    opens = Checker(type="program", code="import sys\nsys.exit(len(file(sys.argv[2]).read()))\n")
+    quiet = done(make("", checker=opens))
+    assert quiet.checker.code is not None
+    assert quiet.checker.code.startswith("file = open")
+    again = process(quiet)
+    assert isinstance(again, Candidate)
+    assert again.checker == quiet.checker
     broken = process(make("", checker=Checker(type="program", code="print 'a' b c")))
     assert isinstance(broken, Candidate)
     assert "needs_checker" in broken.flags

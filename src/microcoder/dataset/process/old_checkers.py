@@ -6,10 +6,13 @@ Python 2 divides integers and reals by one sign; the converted program asks whic
 from __future__ import annotations
 
 import ast
+import re
 
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.text import is_python2, parse_python
 
+_OPENS = re.compile(r"(?<![\w.])file\(")
+"""What only Python 2 opens files by."""
 _PRELUDE = """file = open
 def _divide(a, b):
     return a // b if isinstance(a, int) and isinstance(b, int) else a / b
@@ -21,7 +24,10 @@ def convert_checker(candidate: Candidate) -> Candidate:
     checker = candidate.checker
     if checker.type != "program" or checker.language != "python" or checker.code is None:
         return candidate
-    if not is_python2(checker.code) and parse_python(checker.code) is not None:
+    if checker.code.startswith(_PRELUDE):
+        return candidate
+    speaks_python2 = is_python2(checker.code) or _OPENS.search(checker.code)
+    if not speaks_python2 and parse_python(checker.code) is not None:
         return candidate
     # fissix comes with the data extra and takes a while to load.
     from microcoder.dataset.verify.python2 import convert_grammar
