@@ -19,7 +19,7 @@ from microcoder.evaluator.executions import Invocation
 from microcoder.types import Program
 
 _INSIDE = (Path(__file__).parent / "inside.py").read_text(encoding="utf-8")
-_SECONDS_AN_INPUT = 0.1
+_SECONDS_AN_INPUT = 0.05
 _SECONDS_A_PROCESS = 30.0
 _WALL_SECONDS_A_PROCESS = 300.0
 _MEMORY_MIB = 1024
