@@ -38,7 +38,7 @@ next = "Ask with a real model."
 factor = "level"
 baseline = "recipe.toml"
 seeds = [0, 1, 2, 3, 4, 5, 6]
-first_look = 3
+first_look = 4
 [scales.quick]
 baseline = "recipe.toml"
 seeds = [0, 1, 2, 3, 4, 5, 6]
@@ -147,19 +147,19 @@ def test_a_study_of_measurements_stops_when_narrow_and_is_never_done_twice(
         return capsys.readouterr().out
 
     first = json.loads(call("run", "--jobs", "1", "--json"))
-    # Three seeds are narrow enough: the other four are not needed.
-    assert (first["num_planned"], len(first["next"]), first["num_finished"]) == (7, 3, 3)
+    # Four seeds are narrow enough: the other three are not needed.
+    assert (first["num_planned"], len(first["next"]), first["num_finished"]) == (7, 4, 4)
     assert json.loads(call("run", "--jobs", "1", "--json"))["next"] == []
-    assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 3
+    assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 4
     claim = json.loads(call("report", "--json"))["claims"][0]
-    assert (claim["verdict"], claim["primary"]["num_seeds"], claim["primary"]["num_units"]) == ("supported", 3, 60)
+    assert (claim["verdict"], claim["primary"]["num_seeds"], claim["primary"]["num_units"]) == ("supported", 4, 80)
     call("report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
     assert "**Seen:** The difference in score between high and low was +0." in page
     assert "**It means:** This experiment supports that a higher level scores more (T2)." in page
     # Other seeds are other work, and a budget that is spent begins none of it.
     again = json.loads(call("run", "--seeds-from", "50", "--budget-minutes", "0.001", "--json"))
-    assert (again["num_finished"], len(again["left_out"])) == (0, 3)
+    assert (again["num_finished"], len(again["left_out"])) == (0, 4)
 
 
 def test_a_measurement_that_fails_is_named_and_the_others_are_done(

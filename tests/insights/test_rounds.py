@@ -96,13 +96,19 @@ def test_the_first_round_is_several_seeds_and_each_further_one_is_a_seed(file: S
     assert len(rounds[0]) == 3 * 3 + 2
 
 
+def test_a_study_without_claims_is_one_round(file: StudyFile, tmp_path: Path) -> None:
+    works = plan_work(file, scale="micro", root=tmp_path)
+    assert [len(found) for found in split_rounds(file.study.model_copy(update={"claims": ()}), works)] == [len(works)]
+
+
 def test_narrow_intervals_end_a_study_and_wide_ones_ask_for_what_their_claim_compares(
     file: StudyFile, tmp_path: Path
 ) -> None:
     first = [(level, seed) for seed in (10, 11, 12) for level in "abc"]
-    # Nothing was finished, so the measurements have nothing to read.
-    assert drain(start(file, tmp_path, look(file, tmp_path, half_width=0.02))) == first
-    wide = drain(start(file, tmp_path, look(file, tmp_path, half_width=0.021)))
+    # Nothing was finished, so the measurements have nothing to read. At the strictest of 34 steps a normal interval is
+    # 1.62 times as wide: 0.0125 becomes more than 0.02.
+    assert drain(start(file, tmp_path, look(file, tmp_path, half_width=0.012))) == first
+    wide = drain(start(file, tmp_path, look(file, tmp_path, half_width=0.0125)))
     assert wide == first + [(level, seed) for seed in (13, 14, 15) for level in "ab"]
 
 
@@ -137,20 +143,21 @@ def test_nothing_run_is_not_run(file: StudyFile, tmp_path: Path) -> None:
     assert all(isinstance(result.claim, Claim) for result in results)
 
 
-@pytest.mark.parametrize("spread", [0.5, 1.0, 1.5])
+@pytest.mark.parametrize("spread", [0.4, 0.6, 1.0])
 def test_looking_at_the_width_on_the_way_keeps_the_rates(spread: float) -> None:
     """From five seeds on, at most ten; `least` is 1, and the spread is in its unit."""
-    rng, trials = np.random.default_rng(round(10 * spread)), 1500
+    rng, trials = np.random.default_rng(round(10 * spread)), 1000
     covered = supported = stopped = 0
     for _ in range(trials):
         rows = spread * rng.standard_normal((10, 1))
-        num = next((n for n in range(5, 10) if estimate_effect(rows[:n]).half_width <= 1.0), 10)
+        looks = (n for n in range(5, 10) if estimate_effect(rows[:n]).half_width_at(0.05 / 34) <= 1.0)
+        num = next(looks, 10)
         effect = estimate_effect(rows[:num])
         covered += effect.low <= 0 <= effect.high
         supported += judge_effect(effect, direction="higher", least=1.0).verdict is Verdict.SUPPORTED
         stopped += num < 10
-    # 200,000 trials: from 93.0 to 95.0 % in place of 95, and 0.3 to 3.4 % in place of 2.5.
-    assert covered / trials >= 0.915
-    assert supported / trials <= 0.05
-    if spread == 1.0:
+    # 60,000 trials: 94.3, 93.3 and 93.7 % in place of 95, and 0.0, 0.3 and 2.2 % in place of 2.5.
+    assert covered / trials >= 0.91
+    assert supported / trials <= 0.04
+    if spread == 0.6:
         assert 0.1 < stopped / trials < 0.95

@@ -14,6 +14,7 @@ from microcoder.cli.train import require_training
 from microcoder.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
+    from microcoder.insights.rounds import Plan
     from microcoder.insights.study import StudyFile, Work
 
 app = App(
@@ -65,51 +66,32 @@ def run(
         Print one JSON object in place of sentences.
     """
     from microcoder.insights.design import MICRO, QUICK
-    from microcoder.insights.results import judge_work
-    from microcoder.insights.rounds import Rounds
-    from microcoder.insights.study import distinct_work, plan_work
+    from microcoder.insights.rounds import plan_rounds
     from microcoder.insights.workers import Workers
-    from microcoder.insights.workload import Speeds, default_jobs, estimate_seconds
+    from microcoder.insights.workload import default_jobs
 
     studies, scale, jobs = _choose(name, all), QUICK if quick else MICRO, jobs or default_jobs()
-    planned = {file.name: plan_work(file, scale=scale, root=runs, seeds_from=seeds_from) for file in studies}
-    works = distinct_work([work for found in planned.values() for work in found])
-    speeds = Speeds(works)
     budget = budget_minutes or (BUDGET_MINUTES if all and quick else None)
-    rounds = Rounds(
-        [(file, planned[file.name]) for file in studies],
-        look=lambda file: judge_work(file, planned[file.name], scale=scale).claims,
-        seconds_of=speeds.seconds_of,
-        budget_seconds=None if budget is None else 60 * budget,
-        spent_seconds=speeds.spent_seconds / jobs,
-    )
-    missing = rounds.waiting
-    told = {
-        "num_studies": len(studies),
-        "num_planned": len(works),
-        "num_finished": sum(work.is_finished for work in works),
-        "next": [{"folder": str(work.folder), "label": work.label} for work in missing],
-        "seconds": round(estimate_seconds(missing, jobs=jobs, speeds=speeds)),
-        "jobs": jobs,
-        "budget_minutes": budget,
-        "spent_minutes": round(speeds.spent_seconds / jobs / 60, 1),
-    }
+    budget_seconds = None if budget is None else 60 * budget
+    plan = plan_rounds(studies, scale=scale, root=runs, seeds_from=seeds_from, jobs=jobs, budget_seconds=budget_seconds)
+    told = _describe(plan, jobs=jobs, budget_minutes=budget) | {"num_studies": len(studies)}
+    missing = plan.rounds.waiting
     if not json:
-        for work in works if dry_run else ():
+        for work in plan.works if dry_run else ():
             print(f"{'finished' if work.is_finished else 'missing '}  {work.folder}  {work.label}")
-        print(_tell_plan(told, is_measured=speeds.is_known), flush=True)
+        print(_tell_plan(told, is_measured=plan.speeds.is_known), flush=True)
     if dry_run or not missing:
         if json:
             _print_json(told)
         return
     require_training()
-    _write_catalogue([work for found in planned.values() for work in found])
+    _write_catalogue(plan.shared)
     command = ["microcoder", "study", "run", *([name] if name else ["--all"]), *(["--quick"] if quick else [])]
-    with StudyDisplay(missing, jobs=jobs, seconds_of=speeds.seconds_of) as display:
-        failures = Workers(jobs=jobs, logs=runs / "logs", observer=display, command=command).run(rounds)
-    left = sorted({work.label for work in rounds.left_out})
+    with StudyDisplay(missing, jobs=jobs, seconds_of=plan.speeds.seconds_of) as display:
+        failures = Workers(jobs=jobs, logs=runs / "logs", observer=display, command=command).run(plan.rounds)
+    left = sorted({work.label for work in plan.rounds.left_out})
     if json:
-        finished = sum(work.is_finished for work in works)
+        finished = sum(work.is_finished for work in plan.works)
         _print_json(told | {"num_finished": finished, "left_out": left, "failed": [f.work.label for f in failures]})
     elif left:
         print(f"the budget of {budget:g} minutes is spent; not begun: {'; '.join(left)}")
@@ -257,6 +239,22 @@ def compare(first: Path, second: Path, /, *, json: Flag = False) -> None:
     print(f"{len(found.kept)} of {total} concluded verdicts are the same in both ({found.share_kept:.0%})")
     for name, before, after in found.changed:
         print(f"  {name}: {before}, then {after}")
+
+
+def _describe(plan: Plan, *, jobs: int, budget_minutes: float | None) -> dict[str, Any]:
+    """Return what is to be done, as plain values."""
+    from microcoder.insights.workload import estimate_seconds
+
+    missing = plan.rounds.waiting
+    return {
+        "num_planned": len(plan.works),
+        "num_finished": sum(work.is_finished for work in plan.works),
+        "next": [{"folder": str(work.folder), "label": work.label} for work in missing],
+        "seconds": round(estimate_seconds(missing, jobs=jobs, speeds=plan.speeds)),
+        "jobs": jobs,
+        "budget_minutes": budget_minutes,
+        "spent_minutes": round(plan.speeds.spent_seconds / jobs / 60, 1),
+    }
 
 
 def _write_catalogue(works: Sequence[Work]) -> None:

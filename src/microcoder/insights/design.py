@@ -238,7 +238,7 @@ class Study(Config):
     first_look: int = Field(default=5, ge=2)
     """Seeds that are run before any interval is looked at; further ones are run by its width."""
     precision: float = Field(default=1.0, gt=0)
-    """Half width of a primary effect's interval, in units of its `least`, at which no further seeds are run."""
+    """Half width of a primary effect's 95 % interval, in units of its `least`, above which further seeds are run."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at every scale."""
     figure: FigureChoice | None = None

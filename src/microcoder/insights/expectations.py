@@ -34,7 +34,7 @@ def tell_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
     return (
         f"Reckoned before the runs: a spread between seeds of {spread} ({claim.spread.where}) lets "
         f"{expected.num_seeds} seeds give a half width of {half}, and a power of {expected.power:.0%} for {least}, the "
-        "smallest effect of interest."
+        f"smallest effect of interest ({expected.strict_power:.0%} at the strictest step of Holm's correction)."
     )
 
 
@@ -57,6 +57,7 @@ def expectation_rows(studies: Sequence[StudyFile], *, scale: str) -> list[dict[s
                     "num_seeds": expected.num_seeds if expected else None,
                     "half_width": expected.half_width if expected else None,
                     "power": expected.power if expected else None,
+                    "strict_power": expected.strict_power if expected else None,
                     "is_precise": bool(primary and expected and expected.half_width <= primary.least),
                     "told": tell_expectation(claim, file, scale=scale),
                 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from microcoder.insights.catalogue import INSIGHTS
 from microcoder.insights.design import Claim, Direction
 from microcoder.insights.effects import ALPHA, student_quantile
 
@@ -22,8 +23,8 @@ class Power:
     power: float
     """Chance that the interval shows the claimed direction if the true effect is the smallest of interest; for `same`,
     that it lies within if there is no difference."""
-    seeds_needed: int
-    """For a half width of the smallest effect of interest."""
+    strict_power: float
+    """The same if the claim is the first of Holm's steps: at 5 % over all claims of the catalogue."""
 
 
 def expect_power(claim: Claim, *, num_seeds: int) -> Power | None:
@@ -35,7 +36,9 @@ def expect_power(claim: Claim, *, num_seeds: int) -> Power | None:
         num_seeds,
         half_width=expected_half_width(sd, num_seeds),
         power=power_of(sd, least, num_seeds=num_seeds, direction=claim.primary.direction),
-        seeds_needed=count_seeds(sd, half_width=least),
+        strict_power=power_of(
+            sd, least, num_seeds=num_seeds, direction=claim.primary.direction, alpha=ALPHA / len(INSIGHTS)
+        ),
     )
 
 
@@ -46,26 +49,26 @@ def expected_half_width(sd: float, num_seeds: int) -> float:
     return student_quantile(1 - ALPHA / 2, num_seeds - 1) * sd / math.sqrt(num_seeds)
 
 
-def power_of(sd: float, least: float, *, num_seeds: int, direction: Direction) -> float:
+def power_of(sd: float, least: float, *, num_seeds: int, direction: Direction, alpha: float = ALPHA) -> float:
     """Return the power of the paired t-test (noncentral t) against `least`, or of two one-sided tests for `same`."""
     from scipy import special
 
     if num_seeds < 2:
         return 0.0
     if direction == "same":
-        return _power_within(sd, least, num_seeds=num_seeds)
+        return _power_within(sd, least, num_seeds=num_seeds, alpha=alpha)
     freedom, shift = num_seeds - 1, least * math.sqrt(num_seeds) / sd
-    return 1.0 - float(special.nctdtr(freedom, shift, student_quantile(1 - ALPHA / 2, freedom)))
+    return 1.0 - float(special.nctdtr(freedom, shift, student_quantile(1 - alpha / 2, freedom)))
 
 
-def _power_within(sd: float, least: float, *, num_seeds: int) -> float:
+def _power_within(sd: float, least: float, *, num_seeds: int, alpha: float) -> float:
     """Chance that the interval lies within -+`least` if the truth is 0, averaged over the spread that may be seen."""
     import numpy as np
     from scipy import special
 
     freedom, error = num_seeds - 1, sd / math.sqrt(num_seeds)
     shares = (np.arange(_GRID) + 0.5) / _GRID
-    halves = student_quantile(1 - ALPHA / 2, freedom) * error * np.sqrt(special.chdtri(freedom, shares) / freedom)
+    halves = student_quantile(1 - alpha / 2, freedom) * error * np.sqrt(special.chdtri(freedom, shares) / freedom)
     room = np.maximum(0.0, least - halves)
     return float(np.mean(2 * special.ndtr(room / error) - 1))
 

@@ -1,13 +1,15 @@
 """Which work of the studies comes next: rounds of seeds, until the intervals are narrow enough or the time is spent.
 
 The first round is the first `first_look` seeds of every study. After each round a study's claims are looked at: those
-whose primary effect has an interval wider than its smallest effect of interest (times `precision`) get one more seed,
-of the levels and measurements that they compare, as long as the study names seeds and the budget lasts.
+whose primary effect has an interval wider than its smallest effect of interest get one more seed, of the levels and
+measurements that they compare, as long as the study names seeds and the budget lasts. Narrow enough is a half width of
+`precision` times the smallest effect at 95 %, and of the smallest effect at the strictest step of Holm's correction:
+else a study would end with intervals that conclude by themselves and not among all.
 
 What is looked at is the half width alone, never the effect or its sign, so that looking does not favour a verdict
 (Chow and Robbins 1965: intervals of a fixed width keep their coverage in the limit). With few seeds a lucky small
-spread stops too early; five before the first look keep that small: from five to ten seeds the intervals cover 93.0 % at
-worst, and 3.4 % at worst of effects that are none are "supported", in place of 95 and 2.5 (from three: 90.8 and 4.4).
+spread stops too early; five before the first look keep that small: from five to ten seeds the intervals cover 93.1 % at
+worst, and 2.7 % at worst of effects that are none are "supported", in place of 95 and 2.5.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from microcoder.insights.catalogue import INSIGHTS
 from microcoder.insights.claims import ClaimResult
 from microcoder.insights.design import Claim, Study
-from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work
+from microcoder.insights.effects import ALPHA
+from microcoder.insights.results import judge_work
+from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work, distinct_work, plan_work
 from microcoder.insights.verdicts import Verdict
+from microcoder.insights.workload import Speeds
 
 Look = Callable[[StudyFile], Sequence[ClaimResult]]
 """Judges a study's claims by what is finished."""
@@ -153,6 +159,36 @@ class Rounds:
         return self._spent + self._clock() - self._started + self._seconds_of(work) > self._budget
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The work of some studies, and the rounds in which it is done."""
+
+    works: Sequence[Work]
+    """Each once, whatever it is needed for."""
+    shared: Sequence[Work]
+    """The same, with a piece for each study that needs it."""
+    rounds: Rounds
+    speeds: Speeds
+
+
+def plan_rounds(
+    studies: Sequence[StudyFile], *, scale: str, root: Path, seeds_from: int, jobs: int, budget_seconds: float | None
+) -> Plan:
+    """Return what some studies need; arguments as in `plan_runs` and `Rounds`."""
+    planned = {file.name: plan_work(file, scale=scale, root=root, seeds_from=seeds_from) for file in studies}
+    shared = [work for found in planned.values() for work in found]
+    works = distinct_work(shared)
+    speeds = Speeds(works)
+    rounds = Rounds(
+        [(file, planned[file.name]) for file in studies],
+        look=lambda file: judge_work(file, planned[file.name], scale=scale).claims,
+        seconds_of=speeds.seconds_of,
+        budget_seconds=budget_seconds,
+        spent_seconds=speeds.spent_seconds / jobs,
+    )
+    return Plan(works, shared, rounds, speeds)
+
+
 def split_rounds(study: Study, works: Sequence[Work]) -> list[list[Work]]:
     """Return the work by rounds: the first seeds together, then seed by seed; runs before what reads them."""
     places: dict[str, list[int]] = {}
@@ -161,7 +197,8 @@ def split_rounds(study: Study, works: Sequence[Work]) -> list[list[Work]]:
     for work in sorted(works, key=lambda work: isinstance(work, StudyMeasurement)):
         seeds = places.setdefault(work.level if isinstance(work, StudyRun) else f"measurement {work.name}", [])
         seeds.append(work.seed)
-        number = max(0, len(seeds) - study.first_look)
+        # Without claims there is nothing to look at on the way.
+        number = max(0, len(seeds) - study.first_look) if study.claims else 0
         if isinstance(work, StudyRun):
             round_of_run[work.folder] = number
         else:
@@ -184,13 +221,13 @@ def needed_work(study: Study, results: Sequence[ClaimResult]) -> tuple[set[str],
 
 
 def is_precise(result: ClaimResult, study: Study) -> bool:
-    """The interval of the primary effect is narrow enough."""
-    effect = result.primary.effect if result.primary else None
-    return (
-        effect is not None
-        and result.primary is not None
-        and effect.half_width <= study.precision * result.primary.predicate.least
-    )
+    """The interval of the primary effect is narrow enough, also at the strictest step of the correction for many."""
+    part = result.primary
+    if part is None or part.effect is None:
+        return False
+    num_claims = 1 if result.claim.says else len(INSIGHTS)
+    least = part.predicate.least
+    return part.effect.half_width <= study.precision * least and part.effect.half_width_at(ALPHA / num_claims) <= least
 
 
 def compared_work(claim: Claim, study: Study) -> tuple[set[str], set[str]]:
