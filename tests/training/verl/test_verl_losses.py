@@ -24,7 +24,15 @@ def actor_config(loss: Loss, **changes: str) -> Any:
 
     options = {f"algorithm.loss.{name}": str(value) for name, value in loss if value is not None}
     whole_update = {"batch.micro_batch_rollouts": "16"} if loss.kind == "geo_mean" else {}
-    verl = translated(**{"rollout.length_stages": "[]", **options, **whole_update, **changes})
+    verl = translated(
+        **{
+            "rollout.length_stages": "[]",
+            "algorithm.masking.leave_out_of": "gradient",
+            **options,
+            **whole_update,
+            **changes,
+        }
+    )
     return omega_conf_to_dataclass(verl.actor_rollout_ref.actor)
 
 

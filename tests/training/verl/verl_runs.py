@@ -16,6 +16,9 @@ import pytest
 
 from microcoder.runs import RunDirectory, read_rollouts
 
+# verl asks for its device as it is imported, by whichever test comes first.
+os.environ.setdefault("MICROCODER_VERL_DEVICE", "cpu")
+
 # Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked of a package that
 # verl needs, since this very folder answers to the name verl.
 needs_verl = pytest.mark.skipif(
