@@ -57,9 +57,9 @@ def open_compare(settings: CompareStep) -> Iterator[Work]:
             if not hits:
                 return candidate
             shown = "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
-            return reject(candidate, "verify", "contaminated", shown)
+            return reject(candidate, "filter", "contaminated", shown)
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
-            return threads.map(lambda one: take_row(one, "verify", compare), candidates)
+            return threads.map(lambda one: take_row(one, "filter", compare), candidates)
 
         yield work

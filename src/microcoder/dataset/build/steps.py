@@ -116,7 +116,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
         steps.append(
             MapStep(
                 "compare",
-                "verify",
+                "filter",
                 CompareStep(
                     behaviour=config.behaviour,
                     benchmarks=benchmarks,
