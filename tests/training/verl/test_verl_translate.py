@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CPUS = Devices("cpu", 1, 2)
 
 
-def launched(*, devices: Devices = CPUS, **changes: str) -> Launch:
+def launched(devices: Devices = CPUS, /, **changes: str) -> Launch:
     from microcoder.training.engines.verl.translate import Place, translate
 
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": "tiny", **changes})
@@ -185,7 +185,7 @@ def test_values_survive_hydras_grammar() -> None:
 
 def test_what_runs_on_gpus_never_holds_whole_logits_or_padding_or_seeds() -> None:
     changes = {"rollout.backend": "vllm", "rollout.max_response_tokens": "8192", "rollout.length_stages": "[]"}
-    options = launched(devices=Devices("cuda", 1, 8), **changes).options
+    options = launched(Devices("cuda", 1, 8), **changes).options
     actor, model = "actor_rollout_ref.actor", "actor_rollout_ref.model"
     assert (options[f"{model}.use_remove_padding"], options[f"{model}.use_fused_kernels"]) == (True, True)
     assert options[f"{actor}.use_dynamic_bsz"] is True
