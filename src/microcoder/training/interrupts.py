@@ -14,7 +14,13 @@ from microcoder.training.observer import Observer
 class Stoppable(Protocol):
     """A trainer that looks between steps whether it should stop."""
 
-    stop_requested: bool
+    @property
+    def stop_requested(self) -> bool:
+        """Whether it was asked to."""
+        ...
+
+    @stop_requested.setter
+    def stop_requested(self, value: bool) -> None: ...
 
 
 @contextmanager

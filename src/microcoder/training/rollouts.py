@@ -41,7 +41,7 @@ class RolloutReader:
 
     def read_one(self, problem_id: str, prompt: str, token_ids: Sequence[int], *, max_response_tokens: int) -> Rollout:
         """Return the rollout of one response."""
-        text = self.tokenizer.decode(list(token_ids), skip_special_tokens=True)
+        (text,) = self.tokenizer.batch_decode([list(token_ids)], skip_special_tokens=True)
         return self.make_rollout(problem_id, prompt, token_ids, text=text, max_response_tokens=max_response_tokens)
 
     def make_rollout(

@@ -34,15 +34,16 @@ def compose(*options: str) -> Any:
 
 def make_trainer(checkpoint: Path, folder: Path, *options: str) -> Any:
     """verl's trainer with the plug-in, before it has workers."""
-    from transformers import AutoTokenizer
+    from transformers import PreTrainedTokenizerFast
     from verl.trainer.ppo.v1 import get_trainer_cls
 
     from microcoder.training.rollouts import RolloutReader
 
     config = compose(f"+microcoder.run_dir={folder}", f"actor_rollout_ref.model.path={checkpoint}", *options)
     trainer = get_trainer_cls("microcoder")(config)
-    trainer.tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-    trainer.reader = RolloutReader(trainer.tokenizer, (trainer.tokenizer.eos_token_id,), False)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(checkpoint)
+    trainer.tokenizer = tokenizer
+    trainer.reader = RolloutReader(tokenizer, (tokenizer.eos_token_id,), False)
     trainer.global_steps, trainer.limit, trainer.temperature = STEP, LIMIT, 1.0
     return trainer
 

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 
 CPUS = Devices("cpu", 1, 2)
+OF_THE_GRADIENT = {"algorithm.masking.leave_out_of": "gradient"}
+"""For losses that do not divide by tokens."""
 
 
-def launched(*, devices: Devices = CPUS, **changes: str) -> Launch:
+def launched(devices: Devices = CPUS, /, **changes: str) -> Launch:
     from microcoder.training.engines.verl.translate import Place, translate
 
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": "tiny", **changes})
@@ -65,8 +67,8 @@ def test_the_recipe_decides_what_it_names() -> None:
     ("loss", "mode", "scale"),
     [
         ({}, "token-mean", None),
-        ({"algorithm.loss": "grpo"}, "seq-mean-token-mean", None),
-        ({"algorithm.advantage": "dr_grpo", "rollout.length_stages": "[]"}, "seq-mean-token-sum-norm", 28),
+        ({"algorithm.loss": "grpo", **OF_THE_GRADIENT}, "seq-mean-token-mean", None),
+        ({"algorithm.advantage": "dr_grpo", "rollout.length_stages": "[]", **OF_THE_GRADIENT}, "seq-mean-token-sum-norm", 28),
     ],
 )
 def test_each_loss_has_its_counterpart(loss: dict[str, str], mode: str, scale: int | None) -> None:
@@ -128,7 +130,7 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
         ({"verl.algorithm.norm_adv_by_std_in_grpo": "false"}, "would change nothing; use algorithm.advantage"),
         ({"verl.reward.custom_reward_function.path": "mine.py"}, r"would change nothing; use \[\[rewards\]\]"),
         ({"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"}, "did you mean actor_rollout_ref.actor.clip_ratio_h"),
-        ({"algorithm.advantage": "dr_grpo"}, "cannot follow rollout.length_stages"),
+        ({"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT}, "cannot follow rollout.length_stages"),
         ({"model.lora.rank": "4", "model.lora.use_dora": "true"}, "model.lora.use_dora is not in verl"),
         ({"algorithm.group_filtering": "{kind = 'dynamic', max_rounds = 7}"}, "asks others until a step is full"),
         ({"optimizer.schedule": "linear"}, "is not in verl 0.9.1; use constant_with_warmup, cosine"),
@@ -185,7 +187,7 @@ def test_values_survive_hydras_grammar() -> None:
 
 def test_what_runs_on_gpus_never_holds_whole_logits_or_padding_or_seeds() -> None:
     changes = {"rollout.backend": "vllm", "rollout.max_response_tokens": "8192", "rollout.length_stages": "[]"}
-    options = launched(devices=Devices("cuda", 1, 8), **changes).options
+    options = launched(Devices("cuda", 1, 8), **changes).options
     actor, model = "actor_rollout_ref.actor", "actor_rollout_ref.model"
     assert (options[f"{model}.use_remove_padding"], options[f"{model}.use_fused_kernels"]) == (True, True)
     assert options[f"{actor}.use_dynamic_bsz"] is True

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from omegaconf import open_dict
@@ -51,8 +51,13 @@ from microcoder.training.schedules import staged_value
 from microcoder.training.scoring import build_rules
 from microcoder.training.temperature import step_temperature, transitions
 
+if TYPE_CHECKING:
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+else:
+    PPOTrainer = object  # `register` mixes the trainer in
 
-class MicroCoder:
+
+class MicroCoder(PPOTrainer):
     """What is added to each of verl's trainers."""
 
     stock_mode: ClassVar[str]
@@ -110,11 +115,11 @@ class MicroCoder:
     # --- sampling ----------------------------------------------------------------------------------------------
 
     def _init_tokenizer(self) -> None:
-        super()._init_tokenizer()  # type: ignore[misc]
+        super()._init_tokenizer()
         self.reader = build_reader(self.config, self.tokenizer)
 
     def _load_checkpoint(self) -> None:
-        super()._load_checkpoint()  # type: ignore[misc]
+        super()._load_checkpoint()
         self.run.root.mkdir(parents=True, exist_ok=True)
         if self.settings.run is None:
             self.run.rewind(self.global_steps)
@@ -128,13 +133,13 @@ class MicroCoder:
             self.total_training_steps = 0
             return
         self._use_step_sampling()
-        super().on_train_begin()  # type: ignore[misc]
+        super().on_train_begin()
 
     def on_step_begin(self) -> None:
         """Sample this step as its schedules say."""
         self._scored, self._groups, self._num_asked = {}, [], 0
         self._use_step_sampling()
-        super().on_step_begin()  # type: ignore[misc]
+        super().on_step_begin()
 
     def _use_step_sampling(self) -> None:
         rollout, settings, step = self.config.actor_rollout_ref.rollout, self.settings, max(1, self.global_steps)
@@ -166,7 +171,7 @@ class MicroCoder:
 
     def _fetch_one_gen_batch(self) -> Any:
         """Name prompts by step and place, not by chance: what follows from their order is then the same each time."""
-        batch = super()._fetch_one_gen_batch()  # type: ignore[misc]
+        batch = super()._fetch_one_gen_batch()
         if self.stock_mode == "sync":
             names = [f"{self.global_steps:08d}-{self._num_asked + place:06d}" for place in range(len(batch))]
             self._num_asked += len(batch)
@@ -175,7 +180,7 @@ class MicroCoder:
 
     def _balance_batch(self, batch: Any, metrics: dict[str, Any], **kwargs: Any) -> Any:
         sort_rows(batch)
-        return super()._balance_batch(batch, metrics, **kwargs)  # type: ignore[misc]
+        return super()._balance_batch(batch, metrics, **kwargs)
 
     # --- decisions ---------------------------------------------------------------------------------------------
 
@@ -189,7 +194,7 @@ class MicroCoder:
         names_P_G = [[session.name for session in group] for group in groups]
         scored = _by_name(names_P_G, scored_P_G)
         self._write_rewards(batch, scored)
-        batch = super()._compute_advantage(batch, metrics=metrics)  # type: ignore[misc]
+        batch = super()._compute_advantage(batch, metrics=metrics)
         if self.settings.mismatch is not None:
             seen = self._correct_mismatch(batch)
             scored_P_G = note_mismatch(scored_P_G, [seen[name] for names in names_P_G for name in names])
@@ -307,7 +312,7 @@ class MicroCoder:
 
         self.replay_buffer.sample = observe
         try:
-            metrics = super()._validate()  # type: ignore[misc]
+            metrics = super()._validate()
         finally:
             self.replay_buffer.sample = take
         return metrics, score_apart(seen)
@@ -348,7 +353,7 @@ class MicroCoder:
 
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], timing_raw: Any, **kwargs: Any) -> None:
         """Record the step, after all that belongs to it; then verl's checkpoint becomes the run's."""
-        super()._compute_metrics(batch, metrics, timing_raw, **kwargs)  # type: ignore[misc]
+        super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
         scored_P_G = [[self._scored[name] for name in group] for group in self._groups]
         row = recording.write_step(
             self.run,
@@ -388,7 +393,7 @@ class MicroCoder:
             self.total_training_steps = step
 
     def _save_checkpoint(self) -> None:
-        super()._save_checkpoint()  # type: ignore[misc]
+        super()._save_checkpoint()
         self._saved_step = self.global_steps
 
     def _dump_generations(
@@ -404,7 +409,7 @@ class MicroCoder:
         names = [session_of(key) for key in reward_extra_infos_dict.get("uid", ())]
         if names and all(name in self._scored for name in names):
             reward_extra_infos_dict |= recording.dump_columns([self._scored[name] for name in names])
-        super()._dump_generations(inputs, outputs, gts, scores, reward_extra_infos_dict, dump_path)  # type: ignore[misc]
+        super()._dump_generations(inputs, outputs, gts, scores, reward_extra_infos_dict, dump_path)
 
 
 def _by_name(
