@@ -32,9 +32,9 @@ def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
             "compute_dtype": "float32",
             "gradient_checkpointing": False,
         },
-        "problems": {"kind": "micro", "num_train": 24, "num_heldout": 8, "tiers": ["easy"]},
-        "rollout": {"num_samples": 8, "max_response_tokens": 40, "temperature": {"kind": "constant", "value": 1.0}},
-        "batch": {"train_batch_size": 24, "ppo_mini_batch_size": 24, "micro_batch_rollouts": 64},
+        "problems": {"kind": "micro", "num_train": 96, "num_heldout": 8, "tiers": ["easy"]},
+        "rollout": {"num_samples": 8, "max_response_tokens": 28, "temperature": {"kind": "constant", "value": 1.0}},
+        "batch": {"train_batch_size": 96, "ppo_mini_batch_size": 96, "micro_batch_rollouts": 64},
         "optimizer": {"learning_rate": 1e-3, "warmup_steps": 0},
         "algorithm.masking.kind": "none",
         "evaluation.samples_per_problem": 4,
@@ -50,6 +50,8 @@ def test_a_mask_moves_truncated_responses_and_its_reach_is_told(taken: tuple[Pat
     truncated = RunDirectory(folder / "all").read_metrics()[0]["truncated_share"]
     assert found["masked", "none"] == 0
     assert found["masked", "all"] == truncated > 0
+    unmasked = read_rollouts(RunDirectory(folder / "none").rollout_file(1))
+    assert any(row["is_truncated"] and row["advantage"] for row in unmasked)
     assert found["length_shift", "all"] != found["length_shift", "none"]
     assert {row.unit for row in rows} == {"seed0"}
 
