@@ -15,7 +15,7 @@ from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.environment import digest_languages
 from microcoder.evaluator.judge import OnVerdict
 from microcoder.evaluator.packages import load_profile
-from microcoder.serving.judging import BatchJudge
+from microcoder.serving.judging import BatchJudge, Judging
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.types import Problem, Program, Verdict
 
@@ -43,7 +43,7 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
         EvaluatorFault: a sandbox cannot be closed, or the service was not reached.
     """
     if config.backend == "http":
-        with _connect(config, problems) as (client, held):
+        with connect(config, problems) as (client, held):
             yield client, held
     elif config.backend == "ray":
         judge = _OnNodes(config)
@@ -61,7 +61,8 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
 
 
 @contextmanager
-def _connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
+def connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[Judging, Mapping[str, Any]]]:
+    """Do what `open_judge` does for a recipe whose judge is behind HTTP, at one address or several."""
     try:
         from microcoder.serving.client import JudgeClient
         from microcoder.serving.remote import TokenRefused

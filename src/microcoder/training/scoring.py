@@ -37,6 +37,9 @@ from microcoder.training.overlong import Penalty, penalise_length, penalise_noth
 from microcoder.training.own_algorithm import build_advantage, build_own_mask
 from microcoder.types import Problem, Program, Rollout, Verdict
 
+REWARD_DRAW = "reward-"
+"""Tells the draw of a response's rewards from that of its mask."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -100,7 +103,7 @@ def score_rollouts(
             ]
             for rollouts_G, problem in zip(rollouts_P_G, problems_P, strict=True)
         ]
-        for purpose in ("", "reward-")
+        for purpose in ("", REWARD_DRAW)
     )
     drafts_P_G = _judge_drafts(rollouts_P_G, programs_P_G, draws_P_G, problems_P, judge=judge, rules=rules)
     return [

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +94,65 @@ def run_advantage(trainer: Any, rows: dict[str, dict[str, Any]]) -> dict[str, An
     with MemoryQueue(rows).in_place():
         trainer._compute_advantage(KVBatchMeta(partition_id="train", keys=keys, tags=[{} for _ in keys]), metrics)
     return metrics
+
+
+def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
+    tiny_checkpoint: Path, tmp_path: Path, judges: list[str]
+) -> None:
+    """Of a reward that draws a number, judged in the process, and of a usual one behind two services."""
+    from transformers import PreTrainedTokenizerFast
+    from verl.experimental.reward_loop.reward_manager import get_reward_manager_cls
+
+    from microcoder.evaluator import Judge
+    from microcoder.training.engines.verl.asking import COLUMN
+    from microcoder.training.scoring import build_rules, score_rollouts
+    from microcoder.training.tasks import Task
+
+    tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(tiny_checkpoint)
+    problem = Problem(id="double", tests=(TestCase(input="2\n", output="4\n"),))
+    (tmp_path / "problems.jsonl").write_text(problem.model_dump_json() + "\n")
+    own = tmp_path / "own.py"
+    own.write_text("def drawn(problem, rollout, program, verdict, draw):\n    return draw\ndrawn.needs_draw = True\n")
+    texts = ["```python\nprint(2 * int(input()))\n```", "```python\nprint(5)\n```"]
+    responses = [[*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for text in texts]
+    several = "[" + ",".join(f'"{url}"' for url in judges) + "]"
+    for options in (
+        ["+microcoder.evaluator={workers:1}", f"+microcoder.rewards=[{{name:{own}:drawn}},{{name:all_tests}}]"],
+        [f"+microcoder.evaluator={{backend:http,url:{several}}}"],
+    ):
+        config = compose(
+            f"actor_rollout_ref.model.path={tiny_checkpoint}",
+            "reward.reward_manager.name=microcoder",
+            f"+microcoder.problems={tmp_path / 'problems.jsonl'}",
+            "+microcoder.seed=7",
+            *[option.replace(f"{own}:drawn", f'"{own}:drawn"') for option in options],
+        )
+        manager = get_reward_manager_cls("microcoder")(config, tokenizer)
+        row = {"data_source": "microcoder", "extra_info": {"problem_id": "double"}}
+        row[COLUMN] = {"max_response_tokens": 999, "step": STEP}
+
+        async def ask(manager: Any = manager, row: dict[str, Any] = row) -> list[Any]:
+            asked = [manager.judge_response({**row, "session_id": n}, ids) for n, ids in enumerate(responses)]
+            return await asyncio.gather(*asked)
+
+        found = asyncio.run(ask())
+        rules = build_rules(manager.settings.build_algorithm("grpo"), max_response_tokens=999, rewards=manager.rewards)
+        rollouts = [manager.reader.read(Task(problem, Prompt("double", "?")), responses, max_response_tokens=999)]
+        with Judge(workers=1) as judge:
+            (expected,) = score_rollouts(rollouts, [problem], judge=judge, rules=rules, seed=SEED, step=STEP)
+        assert [one.worth.total for one in found] == [one.reward for one in expected]
+        assert [one.verdict.is_accepted for one in found] == [True, False]
+
+
+@pytest.fixture
+def judges() -> Iterator[list[str]]:
+    """Two services, as a recipe may name them."""
+    command = [sys.executable, "-m", "microcoder", "serve", "--port", "0", "--workers", "1", "--no-self-test"]
+    found = [subprocess.Popen([*command, "--stop", "first_failure"], stderr=subprocess.PIPE, text=True) for _ in "ab"]
+    yield [re.search(r"serving on (http://\S+),", one.stderr.readline())[1] for one in found]  # type: ignore[index, union-attr]
+    for one in found:
+        one.terminate()
+        one.wait(30)
 
 
 class Recorded:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 CPUS = Devices("cpu", 1, 2)
 OF_THE_GRADIENT = {"algorithm.masking.leave_out_of": "gradient"}
 """For losses that do not divide by tokens."""
+ONE_LENGTH = {"rollout.length_stages": "[]"}
 
 
 def launched(devices: Devices = CPUS, /, **changes: str) -> Launch:
@@ -68,7 +69,11 @@ def test_the_recipe_decides_what_it_names() -> None:
     [
         ({}, "token-mean", None),
         ({"algorithm.loss": "grpo", **OF_THE_GRADIENT}, "seq-mean-token-mean", None),
-        ({"algorithm.advantage": "dr_grpo", "rollout.length_stages": "[]", **OF_THE_GRADIENT}, "seq-mean-token-sum-norm", 28),
+        (
+            {"algorithm.advantage": "dr_grpo", "rollout.length_stages": "[]", **OF_THE_GRADIENT},
+            "seq-mean-token-sum-norm",
+            28,
+        ),
     ],
 )
 def test_each_loss_has_its_counterpart(loss: dict[str, str], mode: str, scale: int | None) -> None:

@@ -9,8 +9,8 @@ import asyncio
 import atexit
 import json
 import math
-import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -26,9 +26,11 @@ from microcoder.training.engines.verl.judged import FIELD, Judged, build_reader
 from microcoder.training.engines.verl.settings import PluginSettings, read_settings
 from microcoder.training.extractor_config import build_extractor
 from microcoder.training.judge_config import EvaluatorConfig
-from microcoder.training.judging import TOKEN_VARIABLE
+from microcoder.training.judging import connect
+from microcoder.training.masking import draw_uniform
 from microcoder.training.masking_config import ConditionalMasking
 from microcoder.training.reward_config import build_rewards
+from microcoder.training.scoring import REWARD_DRAW
 from microcoder.types import Problem
 
 _PROBLEMS_KEPT = 256
@@ -38,30 +40,15 @@ def open_judge(evaluator: EvaluatorConfig) -> Judging:
     """Return the judge of a reward worker, in its process or behind HTTP; closed with the process.
 
     Raises:
-        ConfigError: the service stops tests by another rule.
+        ConfigError: a service judges otherwise than this says, see `connect`.
+        EvaluatorFault: no service is there, or a sandbox cannot be closed.
     """
-    if evaluator.backend != "http":
-        judge = Judge(
-            workers=evaluator.workers,
-            stop=evaluator.stop,
-            nice=evaluator.nice,
-            packages=evaluator.packages,
-            sibling_limit=evaluator.sibling_limit,
-            batch_tests=evaluator.batch_tests,
-            unsafe=evaluator.unsafe_sandbox,
-        )
-        atexit.register(judge.close)
-        return judge
-    from microcoder.serving.client import JudgeClient
-
-    assert evaluator.url is not None
-    client = JudgeClient(evaluator.url, token=os.environ.get(TOKEN_VARIABLE))
-    if (found := client.about()["stop"]) != evaluator.stop:
-        raise ConfigError(
-            f"{evaluator.url} stops tests by the rule {found}, microcoder.evaluator.stop is {evaluator.stop}; start it "
-            f"with --stop {evaluator.stop}"
-        )
-    return client
+    opened = ExitStack()
+    atexit.register(opened.close)
+    if evaluator.backend == "http":
+        client, _ = opened.enter_context(connect(evaluator, ()))
+        return client
+    return opened.enter_context(Judge(workers=evaluator.workers, **evaluator.judge_options()))
 
 
 @lru_cache(_PROBLEMS_KEPT)
@@ -141,14 +128,21 @@ class JudgeRewardManager(RewardManagerBase):
         """Judge one response to a row of the data."""
         extra, source = row.get("extra_info") or {}, row.get("data_source", "")
         problem = await asyncio.to_thread(self._find_problem, row, extra)
-        limit = (row.get(COLUMN) or {}).get("max_response_tokens", self._limit)
-        rollout = self.reader.read_one(problem_name(extra, source), "", token_ids, max_response_tokens=limit)
+        name, sampling = problem_name(extra, source), row.get(COLUMN) or {"max_response_tokens": self._limit, "step": 0}
+        limit = sampling["max_response_tokens"]
+        rollout = self.reader.read_one(name, "", token_ids, max_response_tokens=limit)
         program = self.extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
         verdict = await self.judge.judge_async(program, problem)
         draft = None
         if self._may_ask_drafts and program.is_incomplete and program.draft is not None:
             draft = await self.judge.judge_async(replace(program, code=program.draft), problem)
-        return Judged(verdict, self.rewards(problem, rollout, program, verdict), draft, problem.tier)
+        draw = draw_uniform(
+            seed=self.settings.seed,
+            step=sampling["step"],
+            problem_id=f"{REWARD_DRAW}{name}",
+            sample_index=int(row.get("session_id", 0)),
+        )
+        return Judged(verdict, self.rewards(problem, rollout, program, verdict, draw=draw), draft, problem.tier)
 
     def _find_problem(self, row: Mapping[str, Any], extra: Mapping[str, Any]) -> Problem:
         if self.problems is not None and "problem_id" in extra:
