@@ -128,7 +128,7 @@ def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
             *[option.replace(f"{own}:drawn", f'"{own}:drawn"') for option in options],
         )
         manager = get_reward_manager_cls("microcoder")(config, tokenizer)
-        row = {"data_source": "microcoder", "extra_info": {"problem_id": "double"}}
+        row: dict[str, Any] = {"data_source": "microcoder", "extra_info": {"problem_id": "double"}}
         row[COLUMN] = {"max_response_tokens": 999, "step": STEP}
 
         async def ask(manager: Any = manager, row: dict[str, Any] = row) -> list[Any]:

@@ -57,6 +57,7 @@ RECIPE = {
     "evaluation.sweep_temperatures": "[0.4]",
     "evaluator.workers": "1",
     "checkpoint.every_steps": "1",
+    "checkpoint.keep": "3",
 }
 
 

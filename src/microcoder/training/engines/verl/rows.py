@@ -41,7 +41,6 @@ class Session:
     """Place among the samples of its problem."""
     row: int
     """Of its problem in the data."""
-    sampling: Mapping[str, Any]
 
 
 def session_of(key: str) -> str:
@@ -65,14 +64,14 @@ def read_sessions(
     for place, key in enumerate(keys):
         row = {name: column[place] for name, column in columns.items()}
         uid, index, _ = key.rsplit("_", 2)
-        sampling = row[COLUMN] or {"max_response_tokens": max_response_tokens, "step": 0}
+        limit = row[COLUMN]["max_response_tokens"] if row[COLUMN] else max_response_tokens
         extra = (row["extra_fields"] or {}).get("reward_extra_info") or {}
         chat = row["raw_prompt"]
         rollout = reader.read_one(
             problem_name(row["extra_info"], row["data_source"] or ""),
             str(chat[-1]["content"]) if chat else "",
             row["responses"],
-            max_response_tokens=sampling["max_response_tokens"],
+            max_response_tokens=limit,
         )
         language = (row["extra_info"] or {}).get("language", "python")
         program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
@@ -85,7 +84,6 @@ def read_sessions(
                 judged,
                 int(index),
                 int((row["extra_info"] or {}).get("index", 0)),
-                sampling,
             )
         )
     return [sorted(groups[uid], key=lambda session: session.index) for uid in sorted(groups)]
