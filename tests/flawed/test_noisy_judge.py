@@ -3,7 +3,7 @@
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microcoder import ConfigError, Outcome, Problem, Program, Rollout, TestCase, TestResult, Verdict
@@ -56,6 +56,7 @@ def replace_id(problem: Problem, identifier: str) -> Problem:
     return problem.model_copy(update={"id": identifier})
 
 
+@settings(max_examples=10, deadline=None)
 @given(rate=st.sampled_from([0.05, 0.1, 0.2]), pattern=st.integers(0, 10_000))
 def test_over_many_programs_the_share_turned_is_the_rate(rate: float, pattern: int) -> None:
     programs = [Program(f"print({number})") for number in range(3000)]
