@@ -12,14 +12,16 @@ import pytest
 
 from microcoder.cli import main
 from microcoder.cli.train import default_run_directory, parse_overrides
-from microcoder.config import dotted_keys, load_config
+from microcoder.config import dotted_keys, find_recipe, load_config, name_recipe
 from microcoder.dataset.problems import write_problems
 from microcoder.errors import ConfigError
 from microcoder.micro import generate_problems
 from microcoder.training.config import TrainConfig
 
 ROOT = Path(__file__).parents[2]
-RECIPES = sorted(path for path in ROOT.glob("recipes/**/*.toml") if path.parent.name != "data")
+RECIPES = sorted(p for p in ROOT.glob("recipes/**/*.toml") if p.parent.name not in ("data", "algorithms"))
+ALGORITHMS = sorted((ROOT / "recipes/algorithms").glob("*.toml"))
+SETTINGS = ("micro", "qwen3-1.7b-4k", "qwen3-4b-4k", "qwen3-4b", "r1-qwen3-8b-16k")
 
 
 def microcoder(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -51,27 +53,28 @@ def test_every_recipe_resolves_and_is_estimated(
     assert estimate["max_tokens"] == config["num_steps"] * rollouts * config["rollout"]["max_response_tokens"]
     assert estimate["num_parameters"] > 1e5
     assert not (tmp_path / "run").exists()
-    assert (recipe.parent / "README.md").is_file()
-    assert recipe.name in (recipe.parent / "README.md").read_text(encoding="utf-8")
+    readmes = [folder / "README.md" for folder in (recipe.parent, ROOT / "recipes")]
+    assert any(recipe.name in readme.read_text(encoding="utf-8") for readme in readmes if readme.is_file())
 
 
-@pytest.mark.parametrize("setting", ["micro", "qwen3-1.7b-4k", "qwen3-4b-4k", "qwen3-4b-8k", "r1-qwen3-8b-16k"])
-def test_recipes_of_one_setting_differ_in_the_algorithm_alone(setting: str) -> None:
-    configs = {
-        name: load_config(TrainConfig, [ROOT / "recipes" / name / f"{setting}.toml"]).model_dump()
-        for name in ("grpo", "dapo", "dr-grpo", "mask-all", "microcoder-grpo")
-    }
-    algorithms = {name: json.dumps(config.pop("algorithm"), sort_keys=True) for name, config in configs.items()}
-    assert len(set(algorithms.values())) == 5
-    assert all(config == configs["grpo"] for config in configs.values())
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_an_algorithm_over_a_recipe_changes_the_algorithm_alone(setting: str) -> None:
+    configs = {path.stem: load_config(TrainConfig, [Path(setting), path]) for path in ALGORITHMS}
+    base = configs["dapo"]
+    assert load_config(TrainConfig, [Path(setting)]) == configs["microcoder-grpo"]
+    assert len({config.algorithm.model_dump_json() for config in configs.values()}) == len(ALGORITHMS)
+    for name, config in configs.items():
+        assert config.model_copy(update={"algorithm": base.algorithm}) == base
+        ours, theirs = base.algorithm.model_dump(), config.algorithm.model_dump()
+        assert sum(ours[key] != theirs[key] for key in ours) == {"dapo": 0, "grpo": 2}.get(name, 1)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "recipes/compare").glob("*.toml")), ids=lambda path: path.stem)
-def test_what_is_compared_differs_from_dapo_in_one_thing(path: Path) -> None:
-    base, other = (load_config(TrainConfig, [recipe]) for recipe in (ROOT / "recipes/dapo/micro.toml", path))
-    assert other.model_copy(update={"algorithm": base.algorithm}) == base
-    ours, theirs = base.algorithm.model_dump(), other.algorithm.model_dump()
-    assert sum(ours[key] != theirs[key] for key in ours) == 1
+def test_every_recipe_is_known_by_one_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = [*RECIPES, *ALGORITHMS]
+    names = [name_recipe(path) for path in paths]
+    assert [find_recipe(Path(name)) for name in names] == paths
+    assert find_recipe(Path("lab/chains")) == ROOT / "recipes/lab/chains.toml"
 
 
 @pytest.mark.parametrize("processes", ["2", "3"])
@@ -108,7 +111,7 @@ def test_the_qwen3_recipe_is_the_published_one() -> None:
 def test_a_recipe_that_a_gpu_cannot_hold_is_refused_with_what_to_change(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    recipe = ROOT / "recipes/microcoder-grpo/qwen3-4b-4k.toml"
+    recipe = ROOT / "recipes/models/qwen3-4b-4k.toml"
     words = ["train", "-c", str(recipe), "--run-dir", str(tmp_path / "run"), *files_of(recipe, tmp_path)]
     with pytest.raises(SystemExit, match="2"):
         main([*words, "--dry-run", "--gpu-memory-gib", "79.6"])
@@ -226,6 +229,6 @@ def test_overrides_are_flag_and_value_or_joined() -> None:
         parse_overrides(("--a",))
 
 
-def test_recipes_of_one_folder_have_folders_of_their_own() -> None:
+def test_runs_are_named_after_all_their_recipes() -> None:
     assert default_run_directory([Path("recipes/micro/config.toml")]) == Path("runs/micro")
-    assert default_run_directory([Path("recipes/grpo/micro.toml")]) == Path("runs/grpo-micro")
+    assert default_run_directory([Path("qwen3-1.7b-4k"), Path("mine/dapo.toml")]) == Path("runs/qwen3-1.7b-4k-dapo")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from microcoder.config import flatten, load_config
+from microcoder.config import find_recipe, flatten, load_config, name_recipe
 from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
 from microcoder.training.batching import describe_batches
@@ -52,10 +52,10 @@ def train(
     Parameters
     ----------
     config
-        Recipe (TOML). Give it again to lay another over the first.
+        Recipe: a TOML file, or the name of one that comes with the package, such as micro. Give it again to lay another
+        over the first: -c qwen3-1.7b-4k -c dapo.
     run_dir
-        Where the run is written; by default runs/FOLDER of a recipe FOLDER/config.toml, runs/FOLDER-NAME of
-        FOLDER/NAME.toml.
+        Where the run is written; by default runs/ and the recipes' names, joined: runs/qwen3-1.7b-4k-dapo.
     dry_run
         Print the resolved config and what the run will take, and stop; with exit code 2 where model or problems are
         missing, or the GPU cannot hold it.
@@ -113,10 +113,8 @@ def load_recipe(config: Sequence[Path], overrides: tuple[str, ...]) -> TrainConf
 
 
 def default_run_directory(config: Sequence[Path]) -> Path:
-    """Return runs/<folder> for a recipe named config.toml, runs/<folder>-<name> for any other."""
-    recipe = config[-1].absolute()
-    folder = recipe.parent.name
-    return Path("runs") / (folder if recipe.stem == "config" else f"{folder}-{recipe.stem}")
+    """Return runs/ and the recipes' names, joined: runs/micro-dapo of `-c micro -c dapo`."""
+    return Path("runs") / "-".join(name_recipe(find_recipe(path)) for path in config)
 
 
 def require_training() -> None:
