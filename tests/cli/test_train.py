@@ -66,7 +66,7 @@ def test_an_algorithm_over_a_recipe_changes_the_algorithm_alone(setting: str) ->
     for name, config in configs.items():
         assert config.model_copy(update={"algorithm": base.algorithm}) == base
         ours, theirs = base.algorithm.model_dump(), config.algorithm.model_dump()
-        assert sum(ours[key] != theirs[key] for key in ours) == {"dapo": 0, "grpo": 2}.get(name, 1)
+        assert sum(ours[key] != theirs[key] for key in ours) == {"dapo": 0, "grpo": 2, "dr-grpo": 2}.get(name, 1)
 
 
 def test_every_recipe_is_known_by_one_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -137,8 +137,7 @@ def _open_folder(
         folder.mend()
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
-    judging = config.judging
-    with Judge(workers=1, nice=judging.nice, packages=judging.packages, unsafe=judging.unsafe_sandbox) as judge:
+    with Judge(workers=1, **config.judging.judge_options()) as judge:
         isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
     manifest = {
         "format": FORMAT,
@@ -266,15 +265,7 @@ def _judge_group(
         folder.add_verdict({"problem_id": key[0], "sample_index": key[1], **record})
         observer.advance(verdict.outcome.value)
 
-    judging = config.judging
-    with Judge(
-        workers=judging.workers,
-        stop=judging.stop,
-        nice=judging.nice,
-        packages=judging.packages,
-        batch_tests=judging.batch_tests,
-        unsafe=judging.unsafe_sandbox,
-    ) as judge:
+    with Judge(workers=config.judging.workers, **config.judging.judge_options()) as judge:
         _check_environment(folder, judge.environment)
         judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
 
