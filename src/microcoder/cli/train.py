@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from microcoder.cli.display import describe_seconds
 from microcoder.config import find_recipe, flatten, load_config, name_recipe
 from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
@@ -53,9 +54,9 @@ def train(
     ----------
     config
         Recipe: a TOML file, or the name of one that comes with the package, such as micro. Give it again to lay another
-        over the first: -c qwen3-1.7b-4k -c dapo.
+        over the first.
     run_dir
-        Where the run is written; by default runs/ and the recipes' names, joined: runs/qwen3-1.7b-4k-dapo.
+        Where the run is written; by default runs/ and the recipes' names: runs/micro-dapo of -c micro -c dapo.
     dry_run
         Print the resolved config and what the run will take, and stop; with exit code 2 where model or problems are
         missing, or the GPU cannot hold it.
@@ -250,13 +251,15 @@ def _describe(config: TrainConfig, estimate: Estimate) -> list[str]:
         f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
         f"at most {estimate.max_tokens:,} tokens; held out: {estimate.heldout_rollouts:,} responses, at most "
         f"{estimate.max_heldout_tokens:,} tokens",
-        f"judging: at most about {_duration(estimate.judge_core_hours)} of one core",
+        f"judging: at most about {describe_seconds(3600 * estimate.judge_core_hours)} of one core",
     ]
     if estimate.num_parameters is None:
         lines.append("model size unknown here (no config.json, no known name)")
     else:
         lines.append(f"model: {estimate.num_parameters / 1e6:,.1f} M parameters")
-    if estimate.generate_hours is None or estimate.heldout_hours is None or estimate.update_hours is None:
+    hours = (estimate.generate_hours, estimate.heldout_hours, estimate.update_hours)
+    sampling, heldout, updating = (None if each is None else describe_seconds(3600 * each) for each in hours)
+    if None in hours:
         return [*lines, "time: not estimated"]
     what = (
         "as in the run that was measured"
@@ -267,13 +270,9 @@ def _describe(config: TrainConfig, estimate: Estimate) -> list[str]:
     )
     return [
         *lines,
-        f"time {what}: about {_duration(estimate.generate_hours)} sampling, {_duration(estimate.heldout_hours)} "
-        f"sampling held-out problems, {_duration(estimate.update_hours)} updating ({estimate.source})",
+        f"time {what}: about {sampling} sampling, {heldout} sampling held-out problems, {updating} updating "
+        f"({estimate.source})",
     ]
-
-
-def _duration(hours: float) -> str:
-    return f"{hours:,.1f} h" if hours >= 1 else f"{60 * hours:.1f} min"
 
 
 def _is_gpu_recipe(config: TrainConfig) -> bool:
