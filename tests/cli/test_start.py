@@ -55,7 +55,10 @@ def test_the_list_of_verbs_imports_no_verb(arguments: list[str]) -> None:
 
 def test_help_of_a_verb_imports_no_other_verb() -> None:
     modules = modules_of_command("judge", "--help")
-    assert {name for name in modules if name.startswith("microcoder.cli.")} == {"microcoder.cli.judge"}
+    assert {name for name in modules if name.startswith("microcoder.cli.")} == {
+        "microcoder.cli.display",
+        "microcoder.cli.judge",
+    }
     assert not modules & NEVER
 
 
