@@ -192,14 +192,6 @@ def test_help_works_without_torch_or_any_other_extra() -> None:
     assert result.stdout.count("Usage: microcoder") == len(VERBS)
 
 
-def test_a_recipe_of_the_package_is_known_by_name_in_any_folder(tmp_path: Path) -> None:
-    words = ["train", "-c", "micro", "-c", "dapo", "--dry-run"]
-    program = f"import os; os.chdir({str(tmp_path)!r}); from microcoder.cli import main; main({words!r})"
-    result = run_without_extras(program)
-    assert result.returncode == 0, result.stderr
-    assert "the run would be written to runs/micro-dapo" in result.stdout
-
-
 def test_a_service_without_its_extra_says_what_to_install() -> None:
     result = run_without_extras("from microcoder.cli import main; main(['serve', '--port', '0'])")
     assert result.returncode == 2

@@ -252,6 +252,14 @@ def test_overrides_are_flag_and_value_or_joined() -> None:
         parse_overrides(("--a",))
 
 
+def test_a_recipe_of_the_package_is_known_in_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["train", "-c", "micro", "-c", "dapo", "--dry-run"])
+    assert "the run would be written to runs/micro-dapo" in capsys.readouterr().out
+
+
 def test_runs_are_named_after_all_their_recipes() -> None:
     assert default_run_directory([Path("recipes/micro/config.toml")]) == Path("runs/micro")
     assert default_run_directory([Path("qwen3-1.7b-4k"), Path("mine/dapo.toml")]) == Path("runs/qwen3-1.7b-4k-dapo")
