@@ -19,7 +19,7 @@ from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import model_folder
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.devices import Devices, count_processes
-from microcoder.training.estimate import Estimate, estimate_run
+from microcoder.training.estimate import RunEstimate, estimate_run
 from microcoder.training.inputs import find_missing
 from microcoder.training.measured import read_speeds
 from microcoder.training.memory import (
@@ -241,7 +241,7 @@ def _describe_memory(config: TrainConfig, table: MemoryTable | None, *, num_shar
     return lines
 
 
-def _describe(config: TrainConfig, estimate: Estimate) -> list[str]:
+def _describe(config: TrainConfig, estimate: RunEstimate) -> list[str]:
     lines = [
         *describe_batches(
             config,

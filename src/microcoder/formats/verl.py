@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from microcoder.formats.candidates import Candidate
-from microcoder.formats.encodings import Tests, decode_tests
+from microcoder.formats.encodings import DecodedTests, decode_tests
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Malformed, Row
 
@@ -82,7 +82,7 @@ def read_prompt(row: Row, name: str = "prompt") -> tuple[str, tuple[tuple[str, s
     return asked[-1], (("statement_found", f"the user's last of {len(messages)} messages; the others left out"),)
 
 
-def _find_tests(row: Row, code: str) -> Tests:
+def _find_tests(row: Row, code: str) -> DecodedTests:
     fn_name = row.optional("fn_name", "func_name", "entry_point")
     if row.has("inputs") and row.has("outputs"):
         given = {"inputs": row.decoded("inputs"), "outputs": row.decoded("outputs")}
@@ -93,7 +93,7 @@ def _find_tests(row: Row, code: str) -> Tests:
             value = row.over(value).decoded("ground_truth")
         if value is not None and value not in ("", [], {}):
             return decode_tests(value, fn_name=fn_name, code=code, is_judged=row.is_judged)
-    return Tests()
+    return DecodedTests()
 
 
 def _pass_rates(extra: Row) -> tuple[str, ...]:

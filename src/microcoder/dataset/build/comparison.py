@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import Field
 
 from microcoder.config import Config
-from microcoder.dataset.behaviour import BehaviourSettings, Runner, find_behaviour, index_behaviour
+from microcoder.dataset.behaviour import BehaviourSettings, ProgramRunner, find_behaviour, index_behaviour
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.works import read_benchmark_problems
 from microcoder.dataset.pipeline import Row
@@ -48,7 +48,7 @@ def open_compare(settings: CompareStep) -> Iterator[Work]:
     store = settings.memory / f"outputs-{platform.node()}.sqlite"
     with (
         Judge(workers=settings.workers, packages=settings.packages, unsafe=settings.unsafe) as judge,
-        closing(Runner(judge, store)) as runner,
+        closing(ProgramRunner(judge, store)) as runner,
         ThreadPoolExecutor(judge.workers) as threads,
     ):
 

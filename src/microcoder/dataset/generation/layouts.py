@@ -24,7 +24,7 @@ Lines = list[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class InputPart:
     """A piece of an input."""
 
     kind: Literal["fields", "array", "rows", "column"]
@@ -39,10 +39,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class InputLayout:
     """The parts of an input, in order."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[InputPart, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def split_lines(text: str) -> Lines:
     return [line.split() for line in text.rstrip().split("\n")]
 
 
-def find_layout(texts: Sequence[str]) -> Layout | None:
+def find_layout(texts: Sequence[str]) -> InputLayout | None:
     """Return the layout that all inputs have; None where none of those that are known fits.
 
     Args:
@@ -111,10 +111,10 @@ def find_layout(texts: Sequence[str]) -> Layout | None:
     if not samples or any(len(lines) > _MOST_LINES for lines in samples):
         return None
     parts = _find_parts(samples, {}, 0)
-    return Layout(tuple(parts)) if parts else None
+    return InputLayout(tuple(parts)) if parts else None
 
 
-def _find_parts(samples: Sequence[Lines], numbers: Mapping[str, Sequence[int]], depth: int) -> list[Part] | None:
+def _find_parts(samples: Sequence[Lines], numbers: Mapping[str, Sequence[int]], depth: int) -> list[InputPart] | None:
     """Return the parts that the rest of every sample is made of."""
     if all(not lines for lines in samples):
         return []
@@ -136,7 +136,7 @@ def _find_parts(samples: Sequence[Lines], numbers: Mapping[str, Sequence[int]], 
 
 def _first_parts(
     samples: Sequence[Lines], numbers: Mapping[str, Sequence[int]], depth: int
-) -> Iterator[tuple[Part, list[int]]]:
+) -> Iterator[tuple[InputPart, list[int]]]:
     """Yield what the next lines may be, and how many lines of each sample that takes, likeliest first."""
     name = "abcdefghijklmnop"[depth] + "_"
     widths = [len(lines[0]) for lines in samples]
@@ -147,16 +147,16 @@ def _first_parts(
                 yield part, list(sizes)
     for count, sizes in reversed(list(numbers.items())):
         if list(sizes) == widths and max(widths) > 1:
-            yield Part("array", (name,), count), [1] * len(samples)
+            yield InputPart("array", (name,), count), [1] * len(samples)
     if len(set(widths)) == 1 and widths[0] <= _MOST_FIELDS and _are_alike([lines[0] for lines in samples]):
-        yield Part("fields", tuple(f"{name}{place}" for place in range(widths[0]))), [1] * len(samples)
+        yield InputPart("fields", tuple(f"{name}{place}" for place in range(widths[0]))), [1] * len(samples)
     if all(len(lines) == 1 for lines in samples) and len({_type(t) for lines in samples for t in lines[0]}) == 1:
-        yield Part("array", (name,)), [1] * len(samples)
+        yield InputPart("array", (name,)), [1] * len(samples)
     if (part := _block(name, "", samples)) is not None:
         yield part, [len(lines) for lines in samples]
 
 
-def _block(name: str, count: str, blocks: Sequence[Lines]) -> Part | None:
+def _block(name: str, count: str, blocks: Sequence[Lines]) -> InputPart | None:
     rows = [row for block in blocks for row in block]
     widths = {len(row) for row in rows}
     if len(widths) != 1 or not _are_alike(rows):
@@ -164,7 +164,7 @@ def _block(name: str, count: str, blocks: Sequence[Lines]) -> Part | None:
     width = widths.pop()
     if width == 0 or width > 200:
         return None
-    return Part("column", (name,), count) if width == 1 else Part("rows", (name,), count, width)
+    return InputPart("column", (name,), count) if width == 1 else InputPart("rows", (name,), count, width)
 
 
 def _are_alike(rows: Sequence[Sequence[str]]) -> bool:
@@ -176,7 +176,7 @@ def _type(token: str) -> str:
     return "int" if _INTEGER.fullmatch(token) else "real" if _REAL.fullmatch(token) else "text"
 
 
-def _take(part: Part, lines: Lines, values: dict[str, Any]) -> int | None:
+def _take(part: InputPart, lines: Lines, values: dict[str, Any]) -> int | None:
     """Read a part into `values`; return how many lines it took, None where they are something else."""
     if not lines:
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from microcoder.dataset.generation.answers import MadeInput
 from microcoder.dataset.generation.drawing import PROFILES, draw
 from microcoder.dataset.generation.inputs import InputModel, Values, learn
-from microcoder.dataset.generation.layouts import Layout, find_layout
+from microcoder.dataset.generation.layouts import InputLayout, find_layout
 from microcoder.dataset.generation.mutating import MUTATIONS, mutate
 from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.dataset.process.sections import split
@@ -97,7 +97,7 @@ def _understand_text(candidate: Candidate, texts: Sequence[str]) -> Understandin
     return Understanding(model, tuple(known), layout.write)
 
 
-def _name_slots(layout: Layout, statement: str) -> dict[str, str]:
+def _name_slots(layout: InputLayout, statement: str) -> dict[str, str]:
     """Return the places of the names that the input section introduces, where it has one for each place."""
     section = split(statement).input
     found = [next(filter(None, match.groups())) for match in _IDENTIFIER.finditer(section)]

@@ -49,7 +49,7 @@ class Attempt:
 
 
 @dataclass
-class Plan:
+class VerificationPlan:
     """A candidate and the programs to run."""
 
     candidate: Candidate
@@ -69,7 +69,7 @@ class Plan:
         return [attempt for attempt in self.accepted if all(verdict.is_accepted for verdict in attempt.verdicts)]
 
 
-def plan(candidate: Candidate, settings: VerifySettings) -> Plan | Rejection:
+def plan(candidate: Candidate, settings: VerifySettings) -> VerificationPlan | Rejection:
     """Return what to run, or why nothing can be."""
     if not candidate.tests:
         return candidate.reject("verify", "no_tests")
@@ -89,7 +89,7 @@ def plan(candidate: Candidate, settings: VerifySettings) -> Plan | Rejection:
         known = sorted({solution.language for solution in candidate.solutions if solution.known == "accepted"})
         return candidate.reject("verify", "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
     trivial = [Attempt(p.name, "trivial", Program(p.code)) for p in trivial_programs(candidate)]
-    made = Plan(
+    made = VerificationPlan(
         candidate=candidate,
         accepted=[attempt for group in accepted for attempt in group],
         others=_spread_roles(others)[: settings.max_wrong],
@@ -107,7 +107,7 @@ def plan(candidate: Candidate, settings: VerifySettings) -> Plan | Rejection:
 
 
 def problem_for(
-    made: Plan, language: str, *, seconds: float | None = None, tests: Sequence[TestCase] | None = None
+    made: VerificationPlan, language: str, *, seconds: float | None = None, tests: Sequence[TestCase] | None = None
 ) -> Problem:
     """Return what a program of this language is judged by."""
     candidate = made.candidate
@@ -136,7 +136,7 @@ def turned_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
     return (*range(start, num_tests), *range(start))
 
 
-def convert(made: Plan, attempt: Attempt) -> None:
+def convert(made: VerificationPlan, attempt: Attempt) -> None:
     """Put a converted reference in the place of the Python 2 one."""
     solutions = list(made.candidate.solutions)
     code = attempt.program.code or ""

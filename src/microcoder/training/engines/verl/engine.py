@@ -37,7 +37,7 @@ from microcoder.training.weights import load_tokenizer, silence_transformers
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class StartingWeights:
     """The starting weights' folder, and their tokenizer."""
 
     folder: str
@@ -74,7 +74,7 @@ def describe_machine(config: TrainConfig) -> dict[str, Any]:
     return {"gpus": gpus, "num_processes": devices.number, "num_threads": torch.get_num_threads()}
 
 
-def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
+def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
     """Find the starting weights, and check that verl takes the recipe; the micro lab's are built when not cached.
 
     Raises:
@@ -100,7 +100,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     except OSError:
         generation = None
     check(translate(config, devices=devices, place=Place(RunDirectory(Path("runs/new")), folder, 1)))
-    return Policy(folder, tokenizer, tuple(end_token_ids(tokenizer, generation)))
+    return StartingWeights(folder, tokenizer, tuple(end_token_ids(tokenizer, generation)))
 
 
 def _require_gpu_packages(config: TrainConfig, devices: Devices) -> None:
@@ -123,7 +123,7 @@ def _require_gpu_packages(config: TrainConfig, devices: Devices) -> None:
 def plan_launch(
     config: TrainConfig,
     *,
-    policy: Policy,
+    policy: StartingWeights,
     tasks: Tasks,
     run: RunDirectory,
     resume_step: int | None = None,
@@ -154,7 +154,7 @@ def plan_launch(
 def train(
     config: TrainConfig,
     *,
-    policy: Policy,
+    policy: StartingWeights,
     tasks: Tasks,
     judge: BatchJudge,
     run: RunDirectory,
@@ -178,7 +178,13 @@ def train(
 
 
 def probe(
-    config: TrainConfig, *, policy: Policy, tasks: Tasks, judge: BatchJudge, run: RunDirectory, observer: Observer
+    config: TrainConfig,
+    *,
+    policy: StartingWeights,
+    tasks: Tasks,
+    judge: BatchJudge,
+    run: RunDirectory,
+    observer: Observer,
 ) -> None:
     """Probe the untrained model and record the temperature that was chosen; train nothing."""
     settings = RunSettings(probe_digest=probe_digest(config), probe_only=True)
@@ -188,7 +194,7 @@ def probe(
 def _launch(
     config: TrainConfig,
     *,
-    policy: Policy,
+    policy: StartingWeights,
     tasks: Tasks,
     run: RunDirectory,
     observer: Observer,
@@ -211,6 +217,6 @@ def _launch(
     )
 
 
-def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, target: Path) -> None:
+def export_model(config: TrainConfig, *, policy: StartingWeights, checkpoint: Path, target: Path) -> None:
     """Write a checkpoint as an ordinary Hugging Face folder."""
     copy_model(checkpoint, target)
