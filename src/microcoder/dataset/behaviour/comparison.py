@@ -16,11 +16,11 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.behaviour.forms import Case, Form, find_forms
-from microcoder.dataset.behaviour.layouts import Values
 from microcoder.dataset.behaviour.runner import Run, Runner
 from microcoder.dataset.behaviour.values import Agreement, Tokens, compare, describe_kinds
-from microcoder.dataset.behaviour.variation import vary
 from microcoder.dataset.filter.contamination import Hit
+from microcoder.dataset.inputs.layouts import Values
+from microcoder.dataset.inputs.mutating import vary
 from microcoder.formats.candidates import Candidate
 
 _FEW = 3
