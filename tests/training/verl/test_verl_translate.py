@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from verl_runs import RECIPE, needs_verl
+from verl_runs import ON_CPU, RECIPE, needs_verl
 
 from microcoder.config import load_config
 from microcoder.errors import ConfigError
@@ -32,7 +32,8 @@ ONE_LENGTH = {"rollout.length_stages": "[]"}
 def launched(devices: Devices = CPUS, /, **changes: str) -> Launch:
     from microcoder.training.engines.verl.translate import Place, translate
 
-    config = load_config(TrainConfig, overrides={**RECIPE, "model.path": "tiny", **changes})
+    recipes = [ON_CPU] if devices.kind == "cpu" else []
+    config = load_config(TrainConfig, recipes, overrides={**RECIPE, "model.path": "tiny", **changes})
     return translate(config, devices=devices, place=Place(RunDirectory(Path("runs/test")), "/tiny", 77))
 
 
@@ -152,7 +153,7 @@ def test_what_cannot_be_mapped_is_an_error(changes: dict[str, str], message: str
     ("settings", "message"),
     [
         (RayConfig(num_nodes=2), "needs a running cluster"),
-        (RayConfig(device="cuda"), "there is no GPU here"),
+        (RayConfig(), "there is none here; give --ray-address, or train with --engine trl"),
         (RayConfig(address="auto"), "say how many the cluster's have"),
     ],
 )

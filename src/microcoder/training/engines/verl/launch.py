@@ -19,8 +19,6 @@ from microcoder.runs import RunDirectory
 from microcoder.serving.ray_start import allow_slow_start
 from microcoder.training.alarms import find_alarms
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.verl.devices import CPU, Devices
-from microcoder.training.engines.verl.names import DEVICE_VARIABLE
 from microcoder.training.engines.verl.recording import stop_file
 from microcoder.training.engines.verl.translate import Launch
 from microcoder.training.interrupts import stop_between_steps
@@ -34,12 +32,10 @@ _ERROR = re.compile(r"^(?:\x1b\[\d+m)?(?:\(.*?\) ?)?(?:\x1b\[0m ?)?(?:[\w.]+\.)?
 _PARENT_DIED = 1  # prctl's PR_SET_PDEATHSIG
 
 
-def build_environment(devices: Devices, *, num_threads: int | None) -> dict[str, str]:
+def build_environment(*, num_threads: int | None) -> dict[str, str]:
     """Return what verl's processes are started with."""
     environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "HYDRA_FULL_ERROR": "1"}
     allow_slow_start(environment)
-    if devices.kind == CPU:
-        environment[DEVICE_VARIABLE] = CPU
     if num_threads is not None:
         environment["OMP_NUM_THREADS"] = str(num_threads)
     return environment
