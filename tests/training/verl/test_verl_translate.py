@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import pytest
 import torch
+from pydantic import BaseModel
 from verl_runs import ON_CPU, RECIPE, needs_verl
 
 from microcoder.config import load_config
 from microcoder.errors import ConfigError
+from microcoder.keys import list_keys
 from microcoder.runs import RunDirectory
 from microcoder.training.config import RayConfig, TrainConfig
 from microcoder.training.engines.verl.devices import Devices, find_devices
@@ -240,38 +245,72 @@ ELSEWHERE = {
     "verl": "passed on",
 }
 """Keys that act before or beside verl's command line."""
+AS_IT_WAS: set[str] = set()
+"""What the recipe says already in other words."""
 
 
-def test_every_key_acts_or_is_refused() -> None:
-    """Change each key that is a number or a switch: the launch changes, or the error says why it cannot."""
+def changes_of(table: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each number, switch and choice of a recipe with another value."""
+    for name, field in type(table).model_fields.items():
+        value, key = getattr(table, name), prefix + name
+        if isinstance(value, BaseModel):
+            yield from changes_of(value, f"{key}.")
+        elif isinstance(value, bool):
+            yield key, str(not value).lower()
+        elif isinstance(value, int | float):
+            yield key, str(value * 2 if value else 1)
+        elif get_origin(field.annotation) is Literal:
+            yield from ((key, choice) for choice in get_args(field.annotation) if choice != value)
+    if not prefix:
+        found = (re.fullmatch(r'(\S+) = "(\w+)"', key.name) for key in list_keys(type(table)))
+        yield from ((kind[1], kind[2]) for kind in found if kind)
+
+
+def test_every_key_of_the_recipe_acts_or_is_refused() -> None:
+    """Change each key: the launch changes, or the error says why it cannot."""
+    base = {"model.lora.rank": "8", "algorithm.kl_coefficient": "0.1", **ONE_LENGTH}
+    config = load_config(TrainConfig, [ON_CPU], overrides={**RECIPE, "model.path": "tiny", **base})
+    usual, silent, changed = launched(**base).words, [], 0
+    for key, other in changes_of(config):
+        if any(key == name or key.startswith(f"{name}.") for name in ELSEWHERE):
+            continue
+        try:
+            words = launched(**base, **{key: other}).words
+        except ConfigError:
+            continue
+        changed += 1
+        if words == usual and f"{key} = {other}" not in AS_IT_WAS:
+            silent.append(f"{key} = {other}")
+    assert silent == []
+    assert changed > 60
+
+
+def test_every_key_of_verl_acts_or_is_refused() -> None:
+    """Set each number and switch of verl's by [verl]: it reaches verl's own configuration, or the error names it."""
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
     from microcoder.config import flatten
     from microcoder.training.engines.verl.translate import Place, translate
 
-    base = {**RECIPE, "model.path": "tiny", "model.lora.rank": "8", "algorithm.kl_coefficient": "0.1"}
-    config = load_config(TrainConfig, overrides={**base, "rollout.length_stages": "[]"})
-    place, devices = Place(RunDirectory(Path("runs/test")), "/tiny", 77), Devices("cpu", 1, 2)
-    usual, silent, changed = translate(config, devices=devices, place=place).words, [], 0
-    for key, value in flatten(config.model_dump(mode="json")).items():
-        if isinstance(value, bool):
-            other: Any = not value
-        elif isinstance(value, int | float):
-            other = value * 2 if value else 1
-        else:
-            continue
-        if any(key == name or key.startswith(f"{name}.") for name in ELSEWHERE):
-            continue
-        values = config.model_dump(mode="json")
-        table = values
-        *tables, last = key.split(".")
-        for name in tables:
-            table = table[name]
-        table[last] = other
-        try:
-            words = translate(TrainConfig.model_validate(values), devices=devices, place=place).words
-        except ValueError:
-            continue
-        changed += 1
-        if words == usual:
-            silent.append(key)
-    assert silent == []
-    assert changed > 30
+    config = load_config(TrainConfig, [ON_CPU], overrides={**RECIPE, "model.path": "tiny"})
+    place = Place(RunDirectory(Path("runs/test")), "/tiny", 77)
+    accepted: dict[str, Any] = {}
+    refused: dict[str, str] = {}
+    with initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
+        plain: Any = OmegaConf.to_container(compose(config_name="ppo_trainer"), resolve=False)
+        for key, value in flatten(plain).items():
+            if not isinstance(value, bool | int | float):
+                continue
+            other = not value if isinstance(value, bool) else value * 2 + 1
+            try:
+                translate(config.model_copy(update={"verl": {key: other}}), devices=CPUS, place=place)
+            except ConfigError as error:
+                refused[key] = str(error)
+            else:
+                accepted[key] = other
+        launch = translate(config.model_copy(update={"verl": accepted}), devices=CPUS, place=place)
+        composed = compose(config_name="ppo_trainer", overrides=launch.words)
+    assert {key: OmegaConf.select(composed, key) for key in accepted} == accepted
+    assert all(key in message for key, message in refused.items())
+    assert len(accepted) > 200

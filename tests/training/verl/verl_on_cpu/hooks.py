@@ -34,6 +34,11 @@ def _enter_rollout(module: ModuleType) -> None:
     module._ROLLOUT_REGISTRY[ROLLOUT, "async"] = "verl_on_cpu.rollout.TransformersRollout"
 
 
+def _forget_sklearn(module: ModuleType) -> None:
+    # A fifth of what each of a run's ten processes imports, for candidates that nobody generates.
+    module.is_sklearn_available = lambda: False  # type: ignore[attr-defined]
+
+
 def _count_rounds(module: ModuleType) -> None:
     """Say with each seeded request how many its round has: the server then samples them as one batch.
 
@@ -63,6 +68,7 @@ def _count_rounds(module: ModuleType) -> None:
 use_cpu()
 install(
     {
+        "transformers.utils.import_utils": _forget_sklearn,
         "verl.workers.engine.fsdp.transformer_impl": _enter_engines,
         "verl.workers.rollout.replica": _enter_replica,
         "verl.workers.rollout.base": _enter_rollout,

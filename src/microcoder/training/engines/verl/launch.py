@@ -29,6 +29,7 @@ POLL_SECONDS = 0.2
 PATIENCE_SECONDS = 20.0
 """For verl's processes to end by themselves."""
 _ERROR = re.compile(r"^(?:\x1b\[\d+m)?(?:\(.*?\) ?)?(?:\x1b\[0m ?)?(?:[\w.]+\.)?(\w*(?:Error|Fault|Exception)): (.+)")
+OWN_ERRORS = ("ConfigError", "DataError", "EvaluatorFault", "TrainingError")
 _PARENT_DIED = 1  # prctl's PR_SET_PDEATHSIG
 
 
@@ -88,11 +89,12 @@ def run_verl(
 
 
 def find_cause(log_file: Path, begins: int) -> str | None:
-    """Return the last error that a log names, from a place on."""
+    """Return the last error that a log names, from a place on; one of ours before what others made of it."""
     with log_file.open("rb") as file:
         file.seek(begins)
         lines = file.read().decode("utf-8", "replace").splitlines()
     found = [match for line in lines if (match := _ERROR.match(line.strip()))]
+    found.sort(key=lambda match: match[1] in OWN_ERRORS)
     return f"{found[-1][2].strip()} ({found[-1][1]})" if found else None
 
 

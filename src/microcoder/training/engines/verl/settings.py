@@ -13,6 +13,7 @@ from pydantic import Field, Tag, ValidationError
 from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
 from microcoder.training.algorithm_config import AlgorithmConfig
+from microcoder.training.engines.verl.asking import MANAGER
 from microcoder.training.engines.verl.names import REWARD_MANAGER, TRAINER_MODE
 from microcoder.training.extractor_config import ExtractorConfig
 from microcoder.training.judge_config import EvaluatorConfig
@@ -138,12 +139,13 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
     correction = algorithm.get("rollout_correction") or {}
     leaves_out = getattr(settings.masking, "leave_out_of", "gradient")
     staged = [stage.max_response_tokens for stage in settings.length_stages]
-    limit = max(filter(None, [settings.max_response_tokens, settings.validation_response_tokens, *staged]), default=0)
+    limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
     usual, problems = PluginSettings(), settings.problems
     idle = [name for name in ("rewards", "evaluator", "problems") if getattr(settings, name) != getattr(usual, name)]
     for is_wrong, message in (
         (
-            rollout.agent.get("agent_loop_manager_class"),
+            # Ours is there in what a reward worker reads: the trainer has entered it.
+            rollout.agent.get("agent_loop_manager_class") not in (None, MANAGER),
             f"trainer_mode={TRAINER_MODE} brings an agent loop manager, by which temperature and limit travel; "
             "leave actor_rollout_ref.rollout.agent.agent_loop_manager_class out (agent loops are free to choose)",
         ),
