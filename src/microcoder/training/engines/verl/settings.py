@@ -12,6 +12,7 @@ from pydantic import Field, Tag, ValidationError
 
 from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
+from microcoder.training.advantages import ADVANTAGES
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.engines.verl.asking import MANAGER
 from microcoder.training.engines.verl.names import REWARD_MANAGER, TRAINER_MODE
@@ -103,9 +104,22 @@ class PluginSettings(Config):
                 f"algorithm.adv_estimator = {adv_estimator} and microcoder.advantage = {self.advantage}: one "
                 f"of your own takes algorithm.adv_estimator={OWN_ESTIMATOR} +microcoder.advantage=FILE.py:FUNCTION"
             )
-        is_ours = adv_estimator.startswith(ESTIMATORS)
+        is_ours, known = adv_estimator.startswith(ESTIMATORS), [f"{ESTIMATORS}{name}" for name in ADVANTAGES]
+        if is_ours and adv_estimator not in (*known, OWN_ESTIMATOR):
+            raise ConfigError(f"algorithm.adv_estimator = {adv_estimator} is none of ours; use {', '.join(known)}")
         named = self.advantage or (adv_estimator.removeprefix(ESTIMATORS) if is_ours else "grpo")
-        return AlgorithmConfig(masking=self.masking, advantage=named, advantage_options=self.advantage_options)
+        try:
+            # The loss is verl's own.
+            return AlgorithmConfig.model_validate(
+                {
+                    "masking": self.masking,
+                    "advantage": named,
+                    "advantage_options": self.advantage_options,
+                    "loss": "dapo",
+                }
+            )
+        except ValidationError as error:
+            raise _explain(error) from None
 
 
 def read_settings(config: Any) -> PluginSettings:
@@ -121,9 +135,13 @@ def read_settings(config: Any) -> PluginSettings:
     try:
         return PluginSettings.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in ("microcoder", *first["loc"]))
-        raise ConfigError(f"{key}: {first['msg']} (given: {first.get('input')!r:.80})") from None
+        raise _explain(error) from None
+
+
+def _explain(error: ValidationError) -> ConfigError:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in ("microcoder", *first["loc"]))
+    return ConfigError(f"{key}: {first['msg']} (given: {first.get('input')!r:.80})")
 
 
 def refuse_idle(config: Any, settings: PluginSettings) -> None:
@@ -133,8 +151,11 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
         ConfigError: which, and what to type.
     """
     algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
-    estimator, mode = str(algorithm.adv_estimator), config.actor_rollout_ref.actor.loss_agg_mode
-    longest = config.data.max_response_length
+    estimator, longest, actor = (
+        str(algorithm.adv_estimator),
+        config.data.max_response_length,
+        config.actor_rollout_ref.actor,
+    )
     is_ours, is_judged = estimator.startswith(ESTIMATORS), reward.reward_manager.name == REWARD_MANAGER
     correction = algorithm.get("rollout_correction") or {}
     leaves_out = getattr(settings.masking, "leave_out_of", "gradient")
@@ -174,9 +195,11 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             f"use data.max_response_length={limit}",
         ),
         (
-            leaves_out != "gradient" and mode != "token-mean",
-            f"microcoder.masking's leave_out_of:{leaves_out} is about a loss divided by tokens; use "
-            f"actor_rollout_ref.actor.loss_agg_mode=token-mean (it is {mode}), or leave_out_of:gradient",
+            leaves_out == "denominator"
+            and actor.loss_agg_mode != "token-mean"
+            and not (actor.use_kl_loss or actor.entropy_coeff),
+            "microcoder.masking's leave_out_of:denominator is about a loss divided by tokens; use "
+            f"actor_rollout_ref.actor.loss_agg_mode=token-mean (it is {actor.loss_agg_mode}), or leave_out_of:gradient",
         ),
         (
             idle and not is_judged,

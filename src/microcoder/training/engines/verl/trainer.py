@@ -26,6 +26,7 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from microcoder.errors import TrainingError
 from microcoder.metrics import SamplerMismatch, ScoredRollout
 from microcoder.runs import RunDirectory
+from microcoder.training.checkpoints import best_step
 from microcoder.training.clocks import RunClock
 from microcoder.training.engines.verl import recording
 from microcoder.training.engines.verl.asking import MANAGER, Sampling
@@ -360,7 +361,7 @@ class MicroCoder(PPOTrainer):
     def _finish_step(self) -> None:
         settings, step = self.settings.run, self.global_steps
         assert settings is not None
-        best = recording.best_step_of(self.run) if settings.keep_best else None
+        best = best_step(self.run.read_evaluations()) if settings.keep_best else None
         asked_to_stop = recording.stop_file(self.run).exists()
         if self._saved_step != step and (best == step or asked_to_stop):
             self._save_checkpoint()

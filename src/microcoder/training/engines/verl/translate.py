@@ -209,14 +209,7 @@ def _actor(config: TrainConfig) -> dict[str, Any]:
         f"{ACTOR}.use_kl_loss": algorithm.kl_coefficient > 0,
         f"{ACTOR}.kl_loss_coef": algorithm.kl_coefficient,
         f"{ACTOR}.kl_loss_type": "low_var_kl",
-        f"{ACTOR}.optim.lr": optimizer.learning_rate,
-        # verl moves the learning rate once a step, not once an update.
-        f"{ACTOR}.optim.lr_warmup_steps": optimizer.warmup_steps,
-        **_schedule(optimizer),
         **_optimizer(optimizer),
-        f"{ACTOR}.optim.weight_decay": optimizer.weight_decay,
-        f"{ACTOR}.optim.betas": [optimizer.beta1, optimizer.beta2],
-        f"{ACTOR}.optim.clip_grad": optimizer.max_grad_norm,
         f"{ACTOR}.grad_clip": optimizer.max_grad_norm,
         f"{ACTOR}.fsdp_config.model_dtype": "bf16" if stores_bfloat16 else "fp32",
         f"{ACTOR}.fsdp_config.dtype": "bfloat16" if is_bfloat16 else "float32",
@@ -242,39 +235,38 @@ def _actor(config: TrainConfig) -> dict[str, Any]:
     return decided
 
 
-def _schedule(optimizer: OptimizerConfig) -> dict[str, Any]:
-    """Return verl's schedule, one of two.
+def _optimizer(optimizer: OptimizerConfig) -> dict[str, Any]:
+    """Return verl's optimizer and its schedule.
 
     Raises:
         ConfigError: it has none like the recipe's.
     """
-    options = optimizer.schedule_options
     if optimizer.schedule not in ("constant", "constant_with_warmup", "cosine", "cosine_with_min_lr"):
         raise ConfigError(
             f'optimizer.schedule = "{optimizer.schedule}" is not in verl 0.9.1; use constant_with_warmup, cosine or '
             "cosine_with_min_lr, or --engine trl"
         )
-    least = options.get("min_lr_rate", options.get("min_lr", 0.0) / optimizer.learning_rate)
-    return {
-        f"{ACTOR}.optim.lr_scheduler_type": "cosine" if optimizer.schedule.startswith("cosine") else "constant",
-        f"{ACTOR}.optim.min_lr_ratio": least,
-        f"{ACTOR}.optim.num_cycles": options.get("num_cycles", 0.5),
-    }
-
-
-def _optimizer(optimizer: OptimizerConfig) -> dict[str, Any]:
-    """Return where verl finds the optimizer.
-
-    Raises:
-        ConfigError: it takes no such optimizer.
-    """
     if optimizer.name not in OPTIMIZERS:
         raise ConfigError(
             f'optimizer.name = "{optimizer.name}" cannot be had from verl 0.9.1; use one of {", ".join(OPTIMIZERS)}, '
             "or --engine trl"
         )
     module, name = OPTIMIZERS[optimizer.name]
-    return {f"{ACTOR}.optim.optimizer_impl": module, f"{ACTOR}.optim.optimizer": name}
+    options = optimizer.schedule_options
+    found: dict[str, Any] = {
+        "optimizer_impl": module,
+        "optimizer": name,
+        "lr": optimizer.learning_rate,
+        "betas": [optimizer.beta1, optimizer.beta2],
+        "weight_decay": optimizer.weight_decay,
+        "clip_grad": optimizer.max_grad_norm,
+        # verl moves the learning rate once a step, not once an update.
+        "lr_warmup_steps": optimizer.warmup_steps,
+        "lr_scheduler_type": "cosine" if optimizer.schedule.startswith("cosine") else "constant",
+        "min_lr_ratio": options.get("min_lr_rate", options.get("min_lr", 0.0) / optimizer.learning_rate),
+        "num_cycles": options.get("num_cycles", 0.5),
+    }
+    return {f"{ACTOR}.optim.{key}": value for key, value in found.items()}
 
 
 def _rollout(config: TrainConfig) -> dict[str, Any]:
