@@ -267,6 +267,14 @@ def test_the_trainer_is_verls_own_underneath(tiny_checkpoint: Path, tmp_path: Pa
     assert type(trainer.replay_buffer).__name__ == "ReplayBuffer"
 
 
+def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """Composed, and no more: there is no Megatron without GPUs."""
+    trainer = make_trainer(tiny_checkpoint, tmp_path, "model_engine=megatron", *OPTIONS)
+    assert trainer.config.actor_rollout_ref.actor.strategy == "megatron"
+    rows = make_rows(trainer.tokenizer, faults=True)
+    assert run_advantage(trainer, rows)["microcoder/masked_share"] > 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from microcoder.training.engines.verl.translate import Launch
 
 
-CPUS = Devices("cpu", 1, 2)
+CPUS, GPUS = Devices("cpu", 1, 2), Devices("cuda", 1, 8)
 OF_THE_GRADIENT = {"algorithm.masking.leave_out_of": "gradient"}
 """For losses that do not divide by tokens."""
 ONE_LENGTH = {"rollout.length_stages": "[]"}
@@ -88,13 +88,16 @@ def test_each_loss_has_its_counterpart(loss: dict[str, str], mode: str, scale: i
 
 
 def test_optimizer_schedule_and_attention_have_their_counterparts() -> None:
+    from microcoder.training.engines.verl.translate import check
+
     keys = {
         "optimizer.name": "adamw_8bit",
         "optimizer.schedule": "cosine_with_min_lr",
         "optimizer.schedule_options.min_lr": "1e-4",
         "model.attn_implementation": "eager",
+        "rollout.backend": "vllm",
     }
-    verl = translated(**keys)
+    verl = check(launched(GPUS, **keys))
     optim = verl.actor_rollout_ref.actor.optim
     assert (optim.optimizer_impl, optim.optimizer) == ("bitsandbytes.optim", "AdamW8bit")
     assert (optim.lr_scheduler_type, optim.num_cycles) == ("cosine", 0.5)
@@ -144,6 +147,8 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
         ({"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT}, "cannot follow rollout.length_stages"),
         ({"model.lora.rank": "4", "model.lora.use_dora": "true"}, "model.lora.use_dora is not in verl"),
         ({"algorithm.group_filtering": "{kind = 'dynamic', max_rounds = 7}"}, "asks others until a step is full"),
+        ({"verl.model_engine": "megatron"}, "asks for megatron, .* a verl command of your own"),
+        ({"verl.actor_rollout_ref.actor.strategy": "megatron"}, "a verl command of your own"),
         ({"optimizer.schedule": "linear"}, "is not in verl 0.9.1; use constant_with_warmup, cosine"),
         ({"optimizer.name": "adafactor"}, "cannot be had from verl 0.9.1; use one of adamw_torch_fused"),
         ({"verl.actor_rollout_ref.actor.loss_agg_mode": "sum"}, "is decided by the recipe"),
@@ -198,7 +203,7 @@ def test_values_survive_hydras_grammar() -> None:
 
 def test_what_runs_on_gpus_never_holds_whole_logits_or_padding_or_seeds() -> None:
     changes = {"rollout.backend": "vllm", "rollout.max_response_tokens": "8192", "rollout.length_stages": "[]"}
-    options = launched(Devices("cuda", 1, 8), **changes).options
+    options = launched(GPUS, **changes).options
     actor, model = "actor_rollout_ref.actor", "actor_rollout_ref.model"
     assert (options[f"{model}.use_remove_padding"], options[f"{model}.use_fused_kernels"]) == (True, True)
     assert options[f"{actor}.use_dynamic_bsz"] is True
@@ -275,7 +280,7 @@ def test_every_key_of_the_recipe_acts_or_is_refused() -> None:
         if any(key == name or key.startswith(f"{name}.") for name in ELSEWHERE):
             continue
         try:
-            words = launched(**base, **{key: other}).words
+            words = launched(**{**base, key: other}).words
         except ConfigError:
             continue
         changed += 1

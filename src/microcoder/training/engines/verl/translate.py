@@ -158,6 +158,12 @@ def refuse_unmappable(config: TrainConfig, devices: Devices) -> None:
             "rollout.mismatch and [verl] algorithm.rollout_correction correct one thing twice; pass "
             "--rollout.mismatch.correction off, or leave out the latter"
         )
+    strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
+    if strategy not in ("dp", "fsdp", "fsdp2"):
+        raise ConfigError(
+            f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the plug-in to a verl "
+            "command of your own instead (docs/verl.md)"
+        )
     model, filtering = config.model, config.algorithm.group_filtering
     if isinstance(model, HuggingFaceModel) and model.lora is not None:
         usual = LoraAdapter()
