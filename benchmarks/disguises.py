@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from microcoder.dataset.behaviour import Runner, find_behaviour, index_behaviour
+from microcoder.dataset.behaviour import ProgramRunner, find_behaviour, index_behaviour
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.inputs import FileDigests, unpack_sources
 from microcoder.dataset.build.works import read_benchmark_problems
@@ -44,7 +44,7 @@ def main() -> None:
         benchmark = read_benchmarks(Path(folder))
         titles = {one.id: one.title for one in benchmark}
         words, behaviour = build_index(benchmark), index_behaviour(benchmark)
-        runner = Runner(judge, store)
+        runner = ProgramRunner(judge, store)
         counts: Counter[tuple[str, str]] = Counter()
         start = time.process_time()
         for number, item in enumerate((*planted.DISGUISED, *planted.NEAR_MISSES)):

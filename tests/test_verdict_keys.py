@@ -7,7 +7,7 @@ import pytest
 from microcoder.dataset.verify.store import verdict_key
 from microcoder.evaluator.memory import ProblemShelf
 from microcoder.serving.messages import JudgeRequest
-from microcoder.serving.queued import Item, Shelf
+from microcoder.serving.queued import QueuedProgram, Shelf
 from microcoder.serving.remote import write_request
 from microcoder.signatures import NOT_JUDGED_BY
 from microcoder.types import Call, Checker, Problem, Program, TestCase
@@ -28,8 +28,8 @@ CHANGES: dict[str, object] = {
 """Another value for each field that decides verdicts. A new field of a problem belongs here, or to NOT_JUDGED_BY."""
 
 
-def asked(problem: Problem) -> Item:
-    return Item(Program("pass"), Shelf().find(problem))
+def asked(problem: Problem) -> QueuedProgram:
+    return QueuedProgram(Program("pass"), Shelf().find(problem))
 
 
 def test_every_field_decides_verdicts_or_is_said_not_to() -> None:

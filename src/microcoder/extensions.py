@@ -35,7 +35,7 @@ GROUP = "microcoder."
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ExtensionSource:
     """Where an extension's code is; what a manifest keeps of it."""
 
     noun: str
@@ -62,7 +62,7 @@ class Extension:
     function: Callable[..., Any]
     """As it was found, without its options; for attributes on it."""
     options: Mapping[str, Any]
-    source: Source | None
+    source: ExtensionSource | None
     """None for a built-in: its version is this package's."""
 
     def __call__(self, *arguments: Any, passing: tuple[type[Exception], ...] = ()) -> Any:
@@ -126,10 +126,10 @@ def load_extension(
     return Extension(noun, reference, label, function, _check_options(found, options or {}), source)
 
 
-def describe_file(noun: str, path: str) -> Source:
+def describe_file(noun: str, path: str) -> ExtensionSource:
     """Return what a manifest keeps of a file that is no Python, such as a language's."""
     code = Path(path).expanduser().read_bytes()
-    return Source(noun, path, path, 1, hashlib.sha256(code).hexdigest()[:16])
+    return ExtensionSource(noun, path, path, 1, hashlib.sha256(code).hexdigest()[:16])
 
 
 def _import_file(noun: str, where: str) -> ModuleType:
@@ -184,13 +184,13 @@ def _attribute(noun: str, reference: str, module: ModuleType, name: str) -> Any:
     )
 
 
-def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> Source:
+def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> ExtensionSource:
     try:
         file, line = inspect.getsourcefile(function) or module.__file__, inspect.getsourcelines(function)[1]
     except (OSError, TypeError):  # a callable object, or compiled
         file, line = module.__file__, 1
     code = Path(file).read_bytes() if file and Path(file).is_file() else b""
-    return Source(noun, reference, str(file), line, hashlib.sha256(code).hexdigest()[:16])
+    return ExtensionSource(noun, reference, str(file), line, hashlib.sha256(code).hexdigest()[:16])
 
 
 def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,21 +8,22 @@ import pytest
 from completions_server import Reply, completion, serve
 
 from microcoder.errors import ConfigError
-from microcoder.evaluation.config import Endpoint, Sampling
+from microcoder.evaluation.config import EndpointConfig, ResponseSampling
 from microcoder.evaluation.endpoint import EndpointGenerator
-from microcoder.evaluation.samples import Request
+from microcoder.evaluation.samples import ResponseRequest
 
 BUSY: Reply = (503, {"Retry-After": "0"}, b"warming up")
 
 
-def config(url: str, **changes: Any) -> Endpoint:
-    sampling = Sampling(num_samples=2, temperature=0.5, top_p=0.9, max_tokens=77)
-    return Endpoint(kind="endpoint", base_url=url, model="m", sampling=sampling, **changes)
+def config(url: str, **changes: Any) -> EndpointConfig:
+    sampling = ResponseSampling(num_samples=2, temperature=0.5, top_p=0.9, max_tokens=77)
+    return EndpointConfig(kind="endpoint", base_url=url, model="m", sampling=sampling, **changes)
 
 
-def requests(number: int) -> list[Request]:
+def requests(number: int) -> list[ResponseRequest]:
     return [
-        Request(f"p{index}", 0, [{"role": "user", "content": f"ask {index}"}], 100 + index) for index in range(number)
+        ResponseRequest(f"p{index}", 0, [{"role": "user", "content": f"ask {index}"}], 100 + index)
+        for index in range(number)
     ]
 
 

@@ -21,7 +21,7 @@ from microcoder.config import load_config
 from microcoder.dataset import write_problems
 from microcoder.errors import ConfigError, DataError
 from microcoder.evaluation import EvalConfig, EvaluationFolder, compare, run_evaluation
-from microcoder.evaluation.observer import Silent
+from microcoder.evaluation.observer import SilentEvaluation
 from microcoder.evaluation.questions import build_asker, build_messages, load_questions
 from microcoder.micro import generate_problems
 from microcoder.prompts import instruct
@@ -44,7 +44,7 @@ def file_config(tmp_path: Path, benchmark: Path, answers: dict[str, list[str]], 
 
 
 def run(config: EvalConfig, folder: Path) -> dict[str, Any]:
-    return run_evaluation(config, run_directory=folder, observer=Silent())
+    return run_evaluation(config, run_directory=folder, observer=SilentEvaluation())
 
 
 def cell(results: dict[str, Any], platform: str = "all", difficulty: str = "all", k: int = 1) -> dict[str, Any]:
@@ -307,7 +307,7 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
     config = load_config(EvalConfig, (), {**keys, **model, **few})
     notes: list[str] = []
 
-    class Listening(Silent):
+    class Listening(SilentEvaluation):
         def note(self, text: str) -> None:
             notes.append(text)
 

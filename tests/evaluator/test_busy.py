@@ -19,7 +19,7 @@ from microcoder.evaluator.builds import build_program
 from microcoder.evaluator.calibration import MAX_SLOWDOWN, PROGRAM, Pace
 from microcoder.evaluator.languages import Language, find_language
 from microcoder.evaluator.preparation import PreparedProblem, limits_for
-from microcoder.evaluator.sandboxes import Kind
+from microcoder.evaluator.sandboxes import SandboxKind
 from microcoder.evaluator.session import Session
 from microcoder.evaluator.supervisor import LoadedProgram, Sandbox, SandboxDied
 from microcoder.types import Outcome, Program
@@ -72,7 +72,7 @@ def test_no_program_stays_by_being_idle(judge_one: Judge, code: str) -> None:
 
 
 def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fault() -> None:
-    counts = idleness.Counts()
+    counts = idleness.TimeLimitCounts()
     with subprocess.Popen(["sleep", "99"]) as sleeper:
         try:
             while idleness.is_held_up(sleeper.pid):
@@ -83,11 +83,11 @@ def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fau
                 idleness.extend(sleeper.pid, counted_seconds=1.1, real_seconds=101, **limits)
         finally:
             sleeper.kill()
-    assert counts == idleness.Counts()
+    assert counts == idleness.TimeLimitCounts()
 
 
 def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> None:
-    counts = idleness.Counts()
+    counts = idleness.TimeLimitCounts()
     for seconds, more in ((1.1, 1.9), (3.0, 0.0)):
         given, _ = idleness.extend(0, limit_seconds=1, counted_seconds=seconds, real_seconds=seconds, counts=counts)
         assert given == pytest.approx(more)
@@ -173,7 +173,7 @@ def test_niceness_is_checked() -> None:
 def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
     with Judge(workers=1, time_scale=1, nice=7) as judging:
         future = judging.submit(Program("import time\ntime.sleep(99)"), make_problem(ONE_TEST, time_limit_seconds=0.3))
-        sandbox = workers_of(judging).sessions[0]._sandboxes._started[Kind()]
+        sandbox = workers_of(judging).sessions[0]._sandboxes._started[SandboxKind()]
         while len(family := list(idleness._family(sandbox.pid))) < 2 + judging.isolation.enforced.count(
             "pid_namespace"
         ):

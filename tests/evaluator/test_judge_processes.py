@@ -18,7 +18,7 @@ from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import Invocation, Judge
 from microcoder.evaluator.alone import SharedGate, Turns
 from microcoder.evaluator.processes import Processes
-from microcoder.evaluator.turns import Turn
+from microcoder.evaluator.turns import WorkerTurn
 from microcoder.evaluator.workers import count_processes
 from microcoder.types import Outcome, Problem, Program, Verdict
 
@@ -250,7 +250,7 @@ def test_alone_is_alone_among_all_processes() -> None:
     def work(peer: Peer, number: int) -> None:
         for turn in range(40):
             is_alone = (turn + number) % 4 == 0
-            with peer.gate.alone() if is_alone else Turn(peer.gate).shared():
+            with peer.gate.alone() if is_alone else WorkerTurn(peer.gate).shared():
                 with lock:
                     running[is_alone] += 1
                     if running[1] > 1 or (running[1] and running[0]):
@@ -274,7 +274,7 @@ def test_a_process_that_ends_in_its_turn_holds_up_nobody() -> None:
     ending, staying = Peer(turns), Peer(turns)
     turns.ask(ending)
     turns.leave(ending)
-    with Turn(staying.gate).shared():
+    with WorkerTurn(staying.gate).shared():
         pass
     with staying.gate.alone():
         pass

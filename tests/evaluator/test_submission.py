@@ -15,7 +15,7 @@ from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import Judge
 from microcoder.evaluator.calibration import MAX_SCALE, REFERENCE_CPU_SECONDS, measure_scale
 from microcoder.evaluator.inputs import InputShelf
-from microcoder.evaluator.schedule import Room
+from microcoder.evaluator.schedule import Slots
 from microcoder.types import Outcome, Program, Verdict
 
 from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
@@ -114,7 +114,7 @@ def test_a_cancelled_coroutine_leaves_its_place_to_others() -> None:
 
 @given(st.lists(st.sampled_from(["enter", "leave", "cancel"]), max_size=60), st.integers(1, 4))
 def test_a_room_never_holds_more_than_its_size(actions: list[str], size: int) -> None:
-    room, entered = Room(size), []
+    room, entered = Slots(size), []
     for action in actions:
         if action == "enter":
             entered.append(room.enter())

@@ -11,7 +11,7 @@ import pytest
 from microcoder.errors import ConfigError
 from microcoder.evaluator import Judge
 from microcoder.evaluator.sandbox.protocol import SLICE_SECONDS
-from microcoder.evaluator.turns import Gate, Turn, most_workers
+from microcoder.evaluator.turns import Gate, WorkerTurn, most_workers
 from microcoder.types import Outcome, Program
 
 from .conftest import ADD, make_problem  # pyrefly: ignore[missing-import]
@@ -96,7 +96,7 @@ def in_thread(action: Callable[[], None]) -> threading.Thread:
 
 def test_whoever_is_alone_waits_for_none_that_idle_and_none_wake_beside_it() -> None:
     gate = Gate(2)
-    idle, alone = Turn(gate), Turn(gate)
+    idle, alone = WorkerTurn(gate), WorkerTurn(gate)
     order: list[str] = []
     may_wake, is_awake = threading.Event(), threading.Event()
 
@@ -154,7 +154,7 @@ def test_a_long_program_that_waits_between_two_tests_lets_another_worker_begin_a
     gate, is_asked, has_begun, has_entered = Gate(), threading.Event(), threading.Event(), threading.Event()
     gate.open(1, is_work_waiting=lambda: not has_begun.is_set(), on_aside=is_asked.set)
     gate.begin_work()
-    long, other = Turn(gate), Turn(gate)
+    long, other = WorkerTurn(gate), WorkerTurn(gate)
     long.note_seconds(2 * SLICE_SECONDS)
 
     def run_next_test() -> None:

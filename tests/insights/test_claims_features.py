@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from microcoder.insights.design import Direction
 from microcoder.insights.effects import Effect, estimate_effect, estimate_rows, student_quantile
-from microcoder.insights.features import Series, holding_temperature, measure, parse_feature, resolution
-from microcoder.insights.verdicts import Verdict, judge_effect
+from microcoder.insights.features import MetricSeries, holding_temperature, measure, parse_feature, resolution
+from microcoder.insights.verdicts import ClaimFinding, judge_effect
 
 
-def series(values: list[float], *, has_start: bool = True) -> Series:
+def series(values: list[float], *, has_start: bool = True) -> MetricSeries:
     time = np.linspace(0 if has_start else 1 / len(values), 1, len(values))
-    return Series(time, np.asarray(values)[:, None])
+    return MetricSeries(time, np.asarray(values)[:, None])
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_long_series_has_its_peak_in_neighbours_and_a_straight_line_no_swing()
 
 
 def test_unscored_problems_are_in_no_mean() -> None:
-    values = Series(np.array([0.0, 1.0]), np.array([[1.0, math.nan, 0.0], [math.nan, 1.0, 1.0]]))
+    values = MetricSeries(np.array([0.0, 1.0]), np.array([[1.0, math.nan, 0.0], [math.nan, 1.0, 1.0]]))
     assert values.means_E == pytest.approx([0.5, 1.0])
     assert values.weigh(np.array([[1.0], [0.0], [3.0]]))[:, 0] == pytest.approx([0.25, 1.0])
 
@@ -75,24 +75,26 @@ def test_the_holding_temperature_lies_between_those_tried() -> None:
 @pytest.mark.parametrize(
     ("low", "value", "high", "direction", "verdict"),
     [
-        (0.01, 0.05, 0.09, "higher", Verdict.SUPPORTED),
-        (0.001, 0.015, 0.029, "higher", Verdict.SUPPORTED),
-        (0.001, 0.01, 0.019, "higher", Verdict.CONTRADICTED),
-        (-0.01, 0.05, 0.11, "higher", Verdict.INCONCLUSIVE),
-        (-0.09, -0.05, -0.01, "higher", Verdict.CONTRADICTED),
-        (-0.09, -0.05, -0.01, "lower", Verdict.SUPPORTED),
-        (0.01, 0.05, 0.09, "lower", Verdict.CONTRADICTED),
-        (-0.01, 0.0, 0.01, "same", Verdict.SUPPORTED),
-        (0.001, 0.01, 0.019, "same", Verdict.SUPPORTED),
-        (-0.03, 0.0, 0.03, "same", Verdict.INCONCLUSIVE),
-        (0.01, 0.05, 0.09, "same", Verdict.CONTRADICTED),
-        (-math.inf, 0.5, math.inf, "higher", Verdict.INCONCLUSIVE),
+        (0.01, 0.05, 0.09, "higher", ClaimFinding.SUPPORTED),
+        (0.001, 0.015, 0.029, "higher", ClaimFinding.SUPPORTED),
+        (0.001, 0.01, 0.019, "higher", ClaimFinding.CONTRADICTED),
+        (-0.01, 0.05, 0.11, "higher", ClaimFinding.INCONCLUSIVE),
+        (-0.09, -0.05, -0.01, "higher", ClaimFinding.CONTRADICTED),
+        (-0.09, -0.05, -0.01, "lower", ClaimFinding.SUPPORTED),
+        (0.01, 0.05, 0.09, "lower", ClaimFinding.CONTRADICTED),
+        (-0.01, 0.0, 0.01, "same", ClaimFinding.SUPPORTED),
+        (0.001, 0.01, 0.019, "same", ClaimFinding.SUPPORTED),
+        (-0.03, 0.0, 0.03, "same", ClaimFinding.INCONCLUSIVE),
+        (0.01, 0.05, 0.09, "same", ClaimFinding.CONTRADICTED),
+        (-math.inf, 0.5, math.inf, "higher", ClaimFinding.INCONCLUSIVE),
     ],
 )
-def test_the_table_of_verdicts(low: float, value: float, high: float, direction: Direction, verdict: Verdict) -> None:
+def test_the_table_of_verdicts(
+    low: float, value: float, high: float, direction: Direction, verdict: ClaimFinding
+) -> None:
     found = judge_effect(Effect(value, low, high, 3, 0, (value,), 2.0), direction=direction, least=0.02)
     assert found.verdict is verdict
-    p = {Verdict.SUPPORTED: found.p_for, Verdict.CONTRADICTED: found.p_against}
+    p = {ClaimFinding.SUPPORTED: found.p_for, ClaimFinding.CONTRADICTED: found.p_against}
     assert p.get(verdict, 0.0) < 0.05
     assert verdict.is_conclusive or min(p.values()) > 0.05
 
@@ -170,9 +172,9 @@ def test_a_verdict_and_its_p_value_say_the_same(rows: dict[int, dict[str, float]
     effect = estimate_rows(rows)
     for direction in get_args(Direction):
         found = judge_effect(effect, direction=direction, least=least)
-        if found.verdict is Verdict.SUPPORTED:
+        if found.verdict is ClaimFinding.SUPPORTED:
             assert found.p_for <= 0.05 + 1e-9
-        if found.verdict is Verdict.CONTRADICTED:
+        if found.verdict is ClaimFinding.CONTRADICTED:
             assert found.p_against <= 0.05 + 1e-9
     opposite = {judge_effect(effect, direction=d, least=least).verdict for d in ("higher", "lower")}
-    assert opposite != {Verdict.SUPPORTED}
+    assert opposite != {ClaimFinding.SUPPORTED}

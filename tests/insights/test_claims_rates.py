@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from microcoder.insights.design import Direction
 from microcoder.insights.effects import draw_weightings, estimate_effect
 from microcoder.insights.power import count_seeds, expected_half_width, power_of
-from microcoder.insights.verdicts import Verdict, adjust_judgements, adjust_p_values, judge_effect
+from microcoder.insights.verdicts import ClaimFinding, adjust_judgements, adjust_p_values, judge_effect
 
 LEAST = 0.02
 PROBLEMS, SAMPLES = 60, 4
@@ -35,9 +35,9 @@ def simulate(effect: float, *, num_seeds: int, rng: np.random.Generator) -> np.n
     return np.stack(rows)
 
 
-def rates(effect: float, direction: Direction, *, num_seeds: int) -> tuple[Counter[Verdict], float]:
+def rates(effect: float, direction: Direction, *, num_seeds: int) -> tuple[Counter[ClaimFinding], float]:
     rng = np.random.default_rng([round(1000 * abs(effect)), num_seeds, effect < 0])
-    verdicts: Counter[Verdict] = Counter()
+    verdicts: Counter[ClaimFinding] = Counter()
     widths = []
     for _ in range(TRIALS):
         found = estimate_effect(simulate(effect, num_seeds=num_seeds, rng=rng), num_problems=PROBLEMS)
@@ -49,23 +49,23 @@ def rates(effect: float, direction: Direction, *, num_seeds: int) -> tuple[Count
 @pytest.mark.parametrize("num_seeds", [3, 5])
 def test_no_effect_is_seldom_supported(num_seeds: int) -> None:
     verdicts, _ = rates(0.0, "higher", num_seeds=num_seeds)
-    assert verdicts[Verdict.SUPPORTED] <= 0.05 * TRIALS
+    assert verdicts[ClaimFinding.SUPPORTED] <= 0.05 * TRIALS
 
 
 @pytest.mark.parametrize(("num_seeds", "effect"), [(3, 0.12), (5, 0.08)])
 def test_a_planted_effect_is_found(num_seeds: int, effect: float) -> None:
     verdicts, _ = rates(effect, "higher", num_seeds=num_seeds)
-    assert verdicts[Verdict.SUPPORTED] >= 0.8 * TRIALS
-    assert verdicts[Verdict.CONTRADICTED] == 0
+    assert verdicts[ClaimFinding.SUPPORTED] >= 0.8 * TRIALS
+    assert verdicts[ClaimFinding.CONTRADICTED] == 0
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5])
 def test_an_effect_of_interest_is_seldom_denied_and_an_opposite_one_never_holds(num_seeds: int) -> None:
     verdicts, _ = rates(LEAST + 0.02, "higher", num_seeds=num_seeds)
-    assert verdicts[Verdict.CONTRADICTED] <= 0.05 * TRIALS
+    assert verdicts[ClaimFinding.CONTRADICTED] <= 0.05 * TRIALS
     verdicts, _ = rates(-0.12, "higher", num_seeds=num_seeds)
-    assert verdicts[Verdict.SUPPORTED] == 0
-    assert verdicts[Verdict.CONTRADICTED] >= 0.8 * TRIALS
+    assert verdicts[ClaimFinding.SUPPORTED] == 0
+    assert verdicts[ClaimFinding.CONTRADICTED] >= 0.8 * TRIALS
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5])
@@ -80,14 +80,14 @@ def test_intervals_without_problems_cover_at_their_rate(num_seeds: int) -> None:
 
 def test_claims_that_two_levels_are_the_same_need_a_narrow_interval() -> None:
     rng = np.random.default_rng(2)
-    judged: dict[float, Counter[Verdict]] = {0.0: Counter(), 1.0: Counter(), 3.0: Counter()}
+    judged: dict[float, Counter[ClaimFinding]] = {0.0: Counter(), 1.0: Counter(), 3.0: Counter()}
     for truth, verdicts in judged.items():
         for _ in range(TRIALS):
             found = estimate_effect(truth + 0.2 * rng.standard_normal((5, 1)))
             verdicts[judge_effect(found, direction="same", least=1.0).verdict] += 1
-    assert judged[0.0][Verdict.SUPPORTED] >= 0.95 * TRIALS
-    assert judged[1.0][Verdict.SUPPORTED] <= 0.05 * TRIALS
-    assert judged[3.0][Verdict.CONTRADICTED] >= 0.95 * TRIALS
+    assert judged[0.0][ClaimFinding.SUPPORTED] >= 0.95 * TRIALS
+    assert judged[1.0][ClaimFinding.SUPPORTED] <= 0.05 * TRIALS
+    assert judged[3.0][ClaimFinding.CONTRADICTED] >= 0.95 * TRIALS
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), min_size=1, max_size=34))
@@ -124,7 +124,7 @@ def test_any_wrong_verdict_among_thirty_claims_is_as_seldom_as_holm_says(share_o
         effects = {name: estimate_effect(truth + 0.01 * rng.standard_normal((8, 1))) for name, truth in truths.items()}
         judged = {name: judge_effect(effect, direction="higher", least=LEAST) for name, effect in effects.items()}
         adjusted = adjust_judgements(judged)
-        opposite = {0.0: Verdict.SUPPORTED, LEAST: Verdict.CONTRADICTED}
+        opposite = {0.0: ClaimFinding.SUPPORTED, LEAST: ClaimFinding.CONTRADICTED}
         wrong += any(adjusted[name].verdict is opposite[truth] for name, truth in truths.items())
     # 5 % of the families, and what 200 of them scatter by.
     assert wrong <= 0.09 * TRIALS

@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from microcoder.config import load_config
 from microcoder.insights.counterfactual import step_under_rules
-from microcoder.insights.jobs import Job, Row
+from microcoder.insights.jobs import Job, MeasuredValue
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.config import TrainConfig
 from microcoder.training.shifts import contrast_length, measure_shifts
@@ -20,7 +20,7 @@ RULES = {"none": {}, "all": {"algorithm.masking.kind": "all"}}
 
 
 @pytest.fixture(scope="module")
-def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Row]]:
+def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[MeasuredValue]]:
     """The folder and the rows of one step under no mask and under the full one."""
     folder = tmp_path_factory.mktemp("steps")
     layer = {
@@ -44,7 +44,7 @@ def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
     return folder, list(step_under_rules(Job(0, config, folder), rules=RULES))
 
 
-def test_a_mask_moves_truncated_responses_and_its_reach_is_told(taken: tuple[Path, list[Row]]) -> None:
+def test_a_mask_moves_truncated_responses_and_its_reach_is_told(taken: tuple[Path, list[MeasuredValue]]) -> None:
     folder, rows = taken
     found = {(row.metric, row.level): row.value for row in rows}
     truncated = RunDirectory(folder / "all").read_metrics()[0]["truncated_share"]
@@ -57,7 +57,7 @@ def test_a_mask_moves_truncated_responses_and_its_reach_is_told(taken: tuple[Pat
 
 
 def test_a_shift_is_the_difference_of_two_log_probabilities(
-    taken: tuple[Path, list[Row]], tiny_checkpoint: Path
+    taken: tuple[Path, list[MeasuredValue]], tiny_checkpoint: Path
 ) -> None:
     folder, rows = taken
     run = RunDirectory(folder / "none")

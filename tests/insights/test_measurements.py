@@ -12,24 +12,24 @@ from microcoder.config import load_config
 from microcoder.errors import ConfigError, DataError
 from microcoder.insights.claims import StudyData, judge_claim, pair_rows
 from microcoder.insights.design import Claim, Contrast, Measurement, Study
-from microcoder.insights.jobs import Job, Row
+from microcoder.insights.jobs import Job, MeasuredValue
 from microcoder.insights.measurements import digest_measurement, is_measured, read_measured, run_measurement
-from microcoder.insights.verdicts import Verdict
+from microcoder.insights.verdicts import ClaimFinding
 from microcoder.training.config import TrainConfig
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "micro" / "config.toml"
 FUNCTION = """
 import random
-from microcoder.insights.jobs import Row
+from microcoder.insights.jobs import MeasuredValue
 
 def measure(job, *, gain: float = 0.5, broken: str = ""):
     (job.folder / "calls").open("a").write("x")
     source = random.Random(job.seed)
     for unit in range(20):
         noise = source.gauss(0, 0.2)
-        yield Row("score", "low", f"{job.seed}/{unit}", noise)
-        yield Row("score", broken or "high", f"{job.seed}/{unit}", noise + gain + source.gauss(0, 0.1))
-        yield Row("reached", "high", f"{job.seed}/{unit}", 0.5)
+        yield MeasuredValue("score", "low", f"{job.seed}/{unit}", noise)
+        yield MeasuredValue("score", broken or "high", f"{job.seed}/{unit}", noise + gain + source.gauss(0, 0.1))
+        yield MeasuredValue("reached", "high", f"{job.seed}/{unit}", 0.5)
 """
 STUDY = """
 question = "Does a higher level score more?"
@@ -128,7 +128,12 @@ def test_what_decides_a_measurement_is_in_its_digest(measurement: Measurement, t
 
 
 def test_a_unit_that_lacks_a_level_is_left_out() -> None:
-    rows = [Row("m", "a", "1", 1.0), Row("m", "b", "1", 3.0), Row("m", "b", "1", 5.0), Row("m", "b", "2", 9.0)]
+    rows = [
+        MeasuredValue("m", "a", "1", 1.0),
+        MeasuredValue("m", "b", "1", 3.0),
+        MeasuredValue("m", "b", "1", 5.0),
+        MeasuredValue("m", "b", "2", 9.0),
+    ]
     contrast = Contrast(metric="m", measurement="x", of=("b",), against=("a",))
     assert pair_rows(contrast, rows) == {"1": 3.0}
 
@@ -209,12 +214,12 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(measurement: Measurem
                 row
                 for unit in range(10)
                 for row in (
-                    Row("score", "low", f"{seed}/{unit}", 0.0),
-                    Row("score", "high", f"{seed}/{unit}", 1.0 + 0.01 * unit + 0.01 * seed),
-                    Row("reached", "high", f"{seed}/{unit}", share),
+                    MeasuredValue("score", "low", f"{seed}/{unit}", 0.0),
+                    MeasuredValue("score", "high", f"{seed}/{unit}", 1.0 + 0.01 * unit + 0.01 * seed),
+                    MeasuredValue("reached", "high", f"{seed}/{unit}", share),
                 )
             ]
             for seed in range(3)
         }
         verdicts[share] = judge_claim(claim, StudyData(study, {}, {"m": rows})).verdict
-    assert verdicts == {0.04: Verdict.CANNOT_APPEAR, 0.06: Verdict.SUPPORTED}
+    assert verdicts == {0.04: ClaimFinding.CANNOT_APPEAR, 0.06: ClaimFinding.SUPPORTED}

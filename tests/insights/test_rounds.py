@@ -14,7 +14,7 @@ from microcoder.insights.effects import estimate_effect
 from microcoder.insights.results import judge_study
 from microcoder.insights.rounds import Rounds, split_rounds
 from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work, load_study, plan_work
-from microcoder.insights.verdicts import Verdict, judge_effect
+from microcoder.insights.verdicts import ClaimFinding, judge_effect
 
 STUDY = """
 question = "?"
@@ -84,7 +84,7 @@ def look(file: StudyFile, root: Path, *, half_width: float | None = None) -> lis
     part = results[0].primary
     assert part is not None
     effect = replace(estimate_effect(np.zeros((3, 1)), span=1.0), low=-half_width, high=half_width)
-    verdict = Verdict.INCONCLUSIVE
+    verdict = ClaimFinding.INCONCLUSIVE
     return [replace(results[0], primary=replace(part, effect=effect), raw=verdict, verdict=verdict)]
 
 
@@ -116,7 +116,7 @@ def test_what_cannot_appear_gets_no_more_seeds_and_a_spent_budget_begins_nothing
     file: StudyFile, tmp_path: Path
 ) -> None:
     wide = look(file, tmp_path, half_width=1.0)
-    cannot = [replace(result, raw=Verdict.CANNOT_APPEAR) for result in wide]
+    cannot = [replace(result, raw=ClaimFinding.CANNOT_APPEAR) for result in wide]
     assert {seed for _, seed in drain(start(file, tmp_path, cannot))} == {10, 11, 12}
     rounds = start(file, tmp_path, wide, budget_seconds=100.0, spent_seconds=91.0)
     assert drain(rounds) == []
@@ -138,7 +138,7 @@ def test_work_in_progress_is_waited_for(file: StudyFile, tmp_path: Path) -> None
 
 def test_nothing_run_is_not_run(file: StudyFile, tmp_path: Path) -> None:
     results = look(file, tmp_path)
-    assert [result.verdict for result in results] == [Verdict.NOT_RUN]
+    assert [result.verdict for result in results] == [ClaimFinding.NOT_RUN]
     assert judge_claims((), judge_study(file, scale="micro", root=tmp_path).data) == []
     assert all(isinstance(result.claim, Claim) for result in results)
 
@@ -154,7 +154,7 @@ def test_looking_at_the_width_on_the_way_keeps_the_rates(spread: float) -> None:
         num = next(looks, 10)
         effect = estimate_effect(rows[:num])
         covered += effect.low <= 0 <= effect.high
-        supported += judge_effect(effect, direction="higher", least=1.0).verdict is Verdict.SUPPORTED
+        supported += judge_effect(effect, direction="higher", least=1.0).verdict is ClaimFinding.SUPPORTED
         stopped += num < 10
     # 60,000 trials: 94.3, 93.3 and 93.7 % in place of 95, and 0.0, 0.3 and 2.2 % in place of 2.5.
     assert covered / trials >= 0.91

@@ -22,7 +22,7 @@ from microcoder.insights.study import (
     plan_work,
     simplify_config,
 )
-from microcoder.insights.workload import Speeds, count_work
+from microcoder.insights.workload import StudySpeeds, count_work
 from microcoder.training.config import TrainConfig
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +61,7 @@ def test_work_that_studies_share_is_done_once(tmp_path: Path) -> None:
     assert len({work.folder for work in works}) == len(distinct)
     assert [work.seed for work in distinct] == sorted(work.seed for work in distinct)
     assert all(count_work(work.config) > 0 for work in distinct if isinstance(work, StudyRun))
-    speeds = Speeds(distinct)
+    speeds = StudySpeeds(distinct)
     assert not speeds.is_known
     assert all(speeds.seconds_of(work) > 0 for work in distinct)
 

@@ -15,7 +15,7 @@ from microcoder.cli.train import require_training
 from microcoder.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
-    from microcoder.insights.rounds import Plan
+    from microcoder.insights.rounds import StudyPlan
     from microcoder.insights.study import StudyFile, Work
 
 app = App(
@@ -68,7 +68,7 @@ def run(
     """
     from microcoder.insights.design import MICRO, QUICK
     from microcoder.insights.rounds import plan_rounds
-    from microcoder.insights.workers import Workers
+    from microcoder.insights.workers import StudyWorkers
     from microcoder.insights.workload import default_jobs
 
     studies, scale, jobs = _choose(name, all), QUICK if quick else MICRO, jobs or default_jobs()
@@ -89,7 +89,7 @@ def run(
     _write_catalogue(plan.shared)
     command = ["microcoder", "study", "run", *([name] if name else ["--all"]), *(["--quick"] if quick else [])]
     with StudyDisplay(missing, jobs=jobs, seconds_of=plan.speeds.seconds_of) as display:
-        failures = Workers(jobs=jobs, logs=runs / "logs", observer=display, command=command).run(plan.rounds)
+        failures = StudyWorkers(jobs=jobs, logs=runs / "logs", observer=display, command=command).run(plan.rounds)
     left = sorted({work.label for work in plan.rounds.left_out})
     if json:
         finished = sum(work.is_finished for work in plan.works)
@@ -242,7 +242,7 @@ def compare(first: Path, second: Path, /, *, json: Flag = False) -> None:
         print(f"  {name}: {before}, then {after}")
 
 
-def _describe(plan: Plan, *, jobs: int, budget_minutes: float | None) -> dict[str, Any]:
+def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> dict[str, Any]:
     """Return what is to be done, as plain values."""
     from microcoder.insights.workload import estimate_seconds
 

@@ -20,7 +20,7 @@ from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import model_folder
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.devices import Devices, count_processes
-from microcoder.training.estimate import Estimate, estimate_run
+from microcoder.training.estimate import RunEstimate, estimate_run
 from microcoder.training.inputs import find_missing
 from microcoder.training.measured import read_speeds
 from microcoder.training.memory import (
@@ -215,8 +215,7 @@ def _describe_launch(config: TrainConfig, target: Path) -> str | None:
     from microcoder.training.engines.verl.translate import Place, translate
 
     ray = config.ray
-    kind = "cuda" if _is_gpu_recipe(config) and ray.device != "cpu" else "cpu"
-    devices = Devices(kind, ray.num_nodes, count_processes(ray) // ray.num_nodes)
+    devices = Devices(ray.device, ray.num_nodes, count_processes(ray) // ray.num_nodes)
     model = config.model.path if isinstance(config.model, HuggingFaceModel) else "MODEL"
     place = Place(RunDirectory(target), model, longest_prompt_tokens(config))
     return translate(config, devices=devices, place=place).as_shell()
@@ -240,7 +239,7 @@ def _describe_memory(config: TrainConfig, table: MemoryTable | None, *, num_shar
     return lines
 
 
-def _describe(config: TrainConfig, estimate: Estimate) -> list[str]:
+def _describe(config: TrainConfig, estimate: RunEstimate) -> list[str]:
     lines = [
         *describe_batches(
             config,

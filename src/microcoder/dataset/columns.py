@@ -22,7 +22,7 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset import rowfiles
-from microcoder.dataset.rowfiles import Part, RawRow
+from microcoder.dataset.rowfiles import FilePart, RawRow
 from microcoder.errors import DataError
 from microcoder.formats.text import shorten
 
@@ -52,7 +52,7 @@ class Joined:
     settings: JoinSettings
     root: Path
     files: tuple[str, ...]
-    places: dict[str, list[Part]] = field(default_factory=dict, compare=False, repr=False)
+    places: dict[str, list[FilePart]] = field(default_factory=dict, compare=False, repr=False)
     """Filled when the first row is joined."""
 
     def fetch(self, keys: Iterable[str]) -> dict[str, list[Mapping[str, Any]]]:
@@ -65,7 +65,7 @@ class Joined:
             self.places.update(_index(self))
         return {key: list(self._read(self.places[key])) for key in keys if key in self.places}
 
-    def _read(self, parts: Iterable[Part]) -> Iterator[Mapping[str, Any]]:
+    def _read(self, parts: Iterable[FilePart]) -> Iterator[Mapping[str, Any]]:
         for part in parts:
             for row in rowfiles.read_part(self.root, part):
                 if row.values is None:
@@ -73,9 +73,9 @@ class Joined:
                 yield row.values
 
 
-def _index(joined: Joined) -> dict[str, list[Part]]:
+def _index(joined: Joined) -> dict[str, list[FilePart]]:
     """Find which rows belong to which key; of parquet only that column is read."""
-    places: dict[str, list[Part]] = {}
+    places: dict[str, list[FilePart]] = {}
     seen: set[str] = set()
     for file in joined.files:
         for part, key in _keys(joined, file, seen):
@@ -91,7 +91,7 @@ def _index(joined: Joined) -> dict[str, list[Part]]:
     return places
 
 
-def _keys(joined: Joined, file: str, seen: set[str]) -> Iterator[tuple[Part, str]]:
+def _keys(joined: Joined, file: str, seen: set[str]) -> Iterator[tuple[FilePart, str]]:
     name = joined.settings.key
     if file.endswith(".parquet"):
         import pyarrow.parquet
@@ -103,7 +103,7 @@ def _keys(joined: Joined, file: str, seen: set[str]) -> Iterator[tuple[Part, str
             number = 0
             for batch in table.iter_batches(columns=[name]):
                 for value in batch.column(0).to_pylist():
-                    yield Part(file, number, 1), _text(value)
+                    yield FilePart(file, number, 1), _text(value)
                     number += 1
         return
     for part in rowfiles.list_parts(joined.root, file, 1):

@@ -42,7 +42,7 @@ class RawRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """Successive rows of one file."""
 
     file: str
@@ -57,7 +57,7 @@ class Part:
     """Of the rows as text, unpacked; in parquet, their share of the whole."""
 
 
-def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = None) -> Iterator[Part]:
+def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = None) -> Iterator[FilePart]:
     """Yield the parts of a file, each of at most so many rows and, but for its last row, of fewer bytes than that.
 
     What cannot be read counts as one more row.
@@ -68,18 +68,18 @@ def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = Non
         most = max_rows if max_bytes is None else max(1, min(max_rows, max_bytes // max(1, a_row)))
         for first in range(0, num_rows, most):
             num = min(most, num_rows - first)
-            yield Part(file, first, num, num_bytes=a_row * num)
+            yield FilePart(file, first, num, num_bytes=a_row * num)
         return
     rows: Iterator[tuple[int, int, int]]
     if file.endswith(LISTS):
-        rows = ((0, 0, len(row.raw)) for row in _read_list(root, Part(file, 0, 0)))
+        rows = ((0, 0, len(row.raw)) for row in _read_list(root, FilePart(file, 0, 0)))
     else:
-        rows = ((number - 1, offset, len(line)) for number, offset, line, _ in _scan(root / file, Part(file, 0, 0)))
+        rows = ((number - 1, offset, len(line)) for number, offset, line, _ in _scan(root / file, FilePart(file, 0, 0)))
     is_found_by_offset = not file.endswith(LISTS) and not _is_packed(file)
-    part: Part | None = None
+    part: FilePart | None = None
     for count, (lines, offset, size) in enumerate(rows):
         if part is None:
-            part = Part(file, count, 0, offset, lines) if is_found_by_offset else Part(file, count, 0)
+            part = FilePart(file, count, 0, offset, lines) if is_found_by_offset else FilePart(file, count, 0)
         part = replace(part, num_rows=part.num_rows + 1, num_bytes=part.num_bytes + size)
         if part.num_rows == max_rows or (max_bytes is not None and part.num_bytes >= max_bytes):
             yield part
@@ -88,7 +88,7 @@ def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = Non
         yield part
 
 
-def read_part(root: Path, part: Part) -> Iterator[RawRow]:
+def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
     """Yield the rows of a part."""
     if part.file.endswith(".parquet"):
         rows = _read_parquet(root, part)
@@ -140,7 +140,7 @@ def _open(path: Path, offset: int = 0) -> Iterator[tuple[BinaryIO, _UpToDamage]]
         yield io.BufferedReader(stream, _BUFFER_BYTES), stream
 
 
-def _scan(path: Path, part: Part) -> Iterator[tuple[int, int, bytes, Fault | None]]:
+def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault | None]]:
     """Yield number, offset and bytes of each line that is not blank, from a part's offset on; damage ends it."""
     number, offset = part.line, part.offset
     try:
@@ -162,7 +162,7 @@ def _scan(path: Path, part: Part) -> Iterator[tuple[int, int, bytes, Fault | Non
         yield number + 1, offset, b"", ("unreadable_file", f"{type(error).__name__}: {error}")
 
 
-def _read_lines(root: Path, part: Part) -> Iterator[RawRow]:
+def _read_lines(root: Path, part: FilePart) -> Iterator[RawRow]:
     lines = _scan(root / part.file, part)
     for number, _, line, fault in islice(lines, part.first, None) if _is_packed(part.file) else lines:
         place = f"{part.file}:{number}"
@@ -182,7 +182,7 @@ def _parse(place: str, line: bytes) -> RawRow:
     return RawRow(place, values, line)
 
 
-def _read_list(root: Path, part: Part) -> Iterator[RawRow]:
+def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
     """Yield the items of a JSON list, or successive JSON values; what comes after a break is one row."""
     place = part.file
     try:
@@ -259,7 +259,7 @@ def _size_of_parquet(path: Path) -> tuple[int, int]:
     return metadata.num_rows, sum(metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups))
 
 
-def _read_parquet(root: Path, part: Part) -> Iterator[RawRow]:
+def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
     path = root / part.file
     pyarrow = _import_pyarrow(path)
     number = part.first
@@ -277,7 +277,7 @@ def _read_parquet(root: Path, part: Part) -> Iterator[RawRow]:
             yield RawRow(f"{part.file}:{missing}", None, b"", ("unreadable_file", said))
 
 
-def _find_groups(metadata: Any, part: Part) -> tuple[int, list[int]]:
+def _find_groups(metadata: Any, part: FilePart) -> tuple[int, list[int]]:
     """Return the row groups that hold a part, and how many rows of the first come before it."""
     groups, start, skip = [], 0, 0
     for index in range(metadata.num_row_groups):

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from microcoder.dataset import hub, rowfiles
 from microcoder.dataset.columns import Joined, JoinSettings, complete_rows
-from microcoder.dataset.rowfiles import Part, RawRow
+from microcoder.dataset.rowfiles import FilePart, RawRow
 from microcoder.errors import DataError
 from microcoder.formats.format import Folders, Format
 from microcoder.formats.lookup import load_format
@@ -50,7 +50,7 @@ class Shard:
     """Some successive rows of a source."""
 
     index: int
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
 
     @property
     def num_rows(self) -> int:
@@ -115,7 +115,7 @@ def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None
     if not source.path.exists():
         raise DataError(f"source {source.path} does not exist; check the path")
     shards: list[Shard] = []
-    parts: list[Part] = []
+    parts: list[FilePart] = []
     num_rows = num_bytes = 0
     most_bytes = float("inf") if bytes_per_shard is None else bytes_per_shard
     for part in _list_parts(source, rows_per_shard, bytes_per_shard):
@@ -167,11 +167,11 @@ def _root(source: Source) -> Path:
     return source.path if source.path.is_dir() else source.path.parent
 
 
-def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None) -> Iterator[Part]:
+def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None) -> Iterator[FilePart]:
     for place in _list_places(source):
         if source.format.folders is not None:
-            files = list_files(source, Shard(0, (Part(place, 0, 1),)))
-            yield Part(place, 0, 1, num_bytes=sum(path.stat().st_size for path in files))
+            files = list_files(source, Shard(0, (FilePart(place, 0, 1),)))
+            yield FilePart(place, 0, 1, num_bytes=sum(path.stat().st_size for path in files))
         else:
             yield from rowfiles.list_parts(_root(source), place, rows_per_shard, bytes_per_shard)
 

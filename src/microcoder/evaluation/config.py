@@ -73,7 +73,7 @@ class Mbpp(Config):
     """As published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
 
 
-class ProblemFile(Config):
+class ProblemFileConfig(Config):
     """A problem file in our own format."""
 
     kind: Literal["problems"]
@@ -91,7 +91,7 @@ class Rows(Config):
     """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md)."""
 
 
-class Sampling(Config):
+class ResponseSampling(Config):
     """How responses are sampled. The defaults are LiveCodeBench's, but for the number and the length (the paper's)."""
 
     num_samples: int = Field(default=4, ge=1)
@@ -115,7 +115,7 @@ class Transformers(Config):
     """Of the weights."""
     batch_size: int = Field(default=16, ge=1)
     """Responses sampled at a time; bounds memory."""
-    sampling: Sampling = Sampling()
+    sampling: ResponseSampling = ResponseSampling()
 
 
 class Vllm(Config):
@@ -134,10 +134,10 @@ class Vllm(Config):
     """Share of each GPU's memory for vLLM."""
     batch_problems: int = Field(default=64, ge=1)
     """Problems handed over at a time; what is written survives a kill."""
-    sampling: Sampling = Sampling()
+    sampling: ResponseSampling = ResponseSampling()
 
 
-class Endpoint(Config):
+class EndpointConfig(Config):
     """Generate with any server that speaks OpenAI's chat completions."""
 
     kind: Literal["endpoint"]
@@ -159,7 +159,7 @@ class Endpoint(Config):
     """Ask for a seed of its own for each sample; some servers refuse the key."""
     extra: dict[str, JsonValue] = Field(default={})
     """Further keys of a request, such as top_k = 20; `prompt.chat_template_options` go as chat_template_kwargs."""
-    sampling: Sampling = Sampling()
+    sampling: ResponseSampling = ResponseSampling()
 
 
 class GenerationFile(Config):
@@ -184,14 +184,14 @@ class EvalConfig(Config):
         Annotated[LiveCodeBench, Tag("livecodebench")]
         | Annotated[HumanEval, Tag("humaneval")]
         | Annotated[Mbpp, Tag("mbpp")]
-        | Annotated[ProblemFile, Tag("problems")]
+        | Annotated[ProblemFileConfig, Tag("problems")]
         | Annotated[Rows, Tag("rows")],
         kind_or("livecodebench"),
     ]
     generation: Annotated[
         Annotated[Transformers, Tag("transformers")]
         | Annotated[Vllm, Tag("vllm")]
-        | Annotated[Endpoint, Tag("endpoint")]
+        | Annotated[EndpointConfig, Tag("endpoint")]
         | Annotated[GenerationFile, Tag("file")],
         kind_or("transformers"),
     ]

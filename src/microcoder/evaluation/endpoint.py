@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from microcoder.errors import ConfigError
-from microcoder.evaluation.config import Endpoint
-from microcoder.evaluation.samples import Request, Response
+from microcoder.evaluation.config import EndpointConfig
+from microcoder.evaluation.samples import Response, ResponseRequest
 
 _RETRIED_STATUS = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 1.0, 60.0
@@ -39,21 +39,21 @@ class _Retriable(Exception):
 class EndpointGenerator:
     """Sends requests, some at a time, and yields the responses as they come."""
 
-    def __init__(self, config: Endpoint, *, chat_template_options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, config: EndpointConfig, *, chat_template_options: Mapping[str, Any] | None = None) -> None:
         self._config = config
         # The name that the servers of vLLM, SGLang and llama.cpp know them by.
         self._options = {"chat_template_kwargs": dict(chat_template_options)} if chat_template_options else {}
         self._url = config.base_url.rstrip("/") + "/chat/completions"
         self._stopped = threading.Event()
 
-    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[Request, Response]]:
+    def generate(self, requests: Sequence[ResponseRequest]) -> Iterator[tuple[ResponseRequest, Response]]:
         """Yield a response to each request.
 
         Raises:
             ConfigError: the server cannot be reached, refuses, or answers something else; what came before is kept.
         """
-        todo: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        done: queue.SimpleQueue[tuple[Request, Response] | Exception] = queue.SimpleQueue()
+        todo: queue.SimpleQueue[ResponseRequest] = queue.SimpleQueue()
+        done: queue.SimpleQueue[tuple[ResponseRequest, Response] | Exception] = queue.SimpleQueue()
         for request in requests:
             todo.put(request)
         self._stopped.clear()
@@ -82,7 +82,7 @@ class EndpointGenerator:
         finally:
             self._stopped.set()
 
-    def _ask(self, request: Request) -> Response:
+    def _ask(self, request: ResponseRequest) -> Response:
         wait = _FIRST_WAIT_SECONDS
         for attempt in range(self._config.retries + 1):
             try:
@@ -97,7 +97,7 @@ class EndpointGenerator:
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
         raise AssertionError("unreachable")
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: ResponseRequest) -> dict[str, Any]:
         sampling = self._config.sampling
         body: dict[str, Any] = {
             "model": self._config.model,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from microcoder.errors import ConfigError
-from microcoder.evaluation.config import Sampling, Transformers, Vllm
-from microcoder.evaluation.samples import Request, Response
+from microcoder.evaluation.config import ResponseSampling, Transformers, Vllm
+from microcoder.evaluation.samples import Response, ResponseRequest
 
 
 class LocalGenerator:
@@ -35,7 +35,7 @@ class LocalGenerator:
         self._config, self._tell = config, tell
         self._template_options = dict(chat_template_options)
 
-    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[Request, Response]]:
+    def generate(self, requests: Sequence[ResponseRequest]) -> Iterator[tuple[ResponseRequest, Response]]:
         """Yield a response to each request, batch by batch.
 
         Raises:
@@ -52,7 +52,7 @@ class LocalGenerator:
 
         config = self._config
         self._tell(f"loading {config.model}")
-        sampling: Sampling = config.sampling
+        sampling: ResponseSampling = config.sampling
         model: LocalModel
         if isinstance(config, Vllm):
             context = config.max_context_tokens or sampling.max_tokens + longest_prompt_tokens(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Observer(Protocol):
+class EvaluationObserver(Protocol):
     """A display."""
 
     def phase(self, name: str, *, done: int, total: int) -> None:
@@ -18,7 +18,7 @@ class Observer(Protocol):
         """Show one line that stays."""
 
 
-class Silent:
+class SilentEvaluation:
     """Tells nothing."""
 
     def phase(self, name: str, *, done: int, total: int) -> None:

@@ -11,7 +11,7 @@ from microcoder.dataset import read_problems
 from microcoder.dataset.benchmarks import Question, Selection, read_humaneval, read_livecodebench, read_mbpp
 from microcoder.dataset.benchmarks.rows import read_published
 from microcoder.errors import ConfigError
-from microcoder.evaluation.config import EvalConfig, HumanEval, LiveCodeBench, Mbpp, ProblemFile, Rows
+from microcoder.evaluation.config import EvalConfig, HumanEval, LiveCodeBench, Mbpp, ProblemFileConfig, Rows
 from microcoder.prompts import Asker
 from microcoder.training import prompt_config
 from microcoder.types import Problem, Prompt, TestCase, Turn
@@ -63,7 +63,7 @@ def load_questions(config: EvalConfig, *, tell: Callable[[str], None]) -> list[Q
             return read_humaneval(benchmark.path, plus=benchmark.plus)
         case Mbpp():
             return read_mbpp(benchmark.path, split=benchmark.split, plus=benchmark.plus)
-        case ProblemFile():
+        case ProblemFileConfig():
             return [_own_question(problem) for problem in read_problems(benchmark.path)]
         case Rows():
             rows = read_published(benchmark.path, "benchmark file")
@@ -95,7 +95,7 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
         ask: what `load_asker` made of it.
     """
     if not _is_published(config):
-        own = isinstance(config.benchmark, ProblemFile | Rows)
+        own = isinstance(config.benchmark, ProblemFileConfig | Rows)
         return ask(question.load() if own else _as_problem(question)).as_chat()
     match config.benchmark:
         case LiveCodeBench():
@@ -123,7 +123,7 @@ def build_asker(config: EvalConfig) -> Asker:
 
 
 def _is_published(config: EvalConfig) -> bool:
-    return config.prompt.style == "published" and not isinstance(config.benchmark, ProblemFile | Rows)
+    return config.prompt.style == "published" and not isinstance(config.benchmark, ProblemFileConfig | Rows)
 
 
 def _livecodebench_text(question: Question) -> str:

@@ -11,7 +11,7 @@ from microcoder.extract import USUAL, Extractor
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ResponseRequest:
     """One sample that is still to be made."""
 
     problem_id: str
@@ -75,7 +75,7 @@ class Sample:
 class Generator(Protocol):
     """A backend; it translates, and decides nothing."""
 
-    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[Request, Response]]:
+    def generate(self, requests: Sequence[ResponseRequest]) -> Iterator[tuple[ResponseRequest, Response]]:
         """Yield a response to each request, as they are ready and in any order.
 
         Raises:

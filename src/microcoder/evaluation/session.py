@@ -14,13 +14,13 @@ from typing import Any
 
 from microcoder.dataset.benchmarks import Question
 from microcoder.errors import DataError
-from microcoder.evaluation.config import NEUTRAL_KEYS, Endpoint, EvalConfig, GenerationFile, LiveCodeBench, Rows
+from microcoder.evaluation.config import NEUTRAL_KEYS, EndpointConfig, EvalConfig, GenerationFile, LiveCodeBench, Rows
 from microcoder.evaluation.endpoint import EndpointGenerator
 from microcoder.evaluation.eval_all import write_eval_all
 from microcoder.evaluation.folder import EvaluationFolder, Key
 from microcoder.evaluation.generation_files import read_samples
 from microcoder.evaluation.local import LocalGenerator
-from microcoder.evaluation.observer import Observer
+from microcoder.evaluation.observer import EvaluationObserver
 from microcoder.evaluation.questions import (
     build_asker,
     build_messages,
@@ -29,7 +29,7 @@ from microcoder.evaluation.questions import (
     question_record,
 )
 from microcoder.evaluation.report import summarise, write_report
-from microcoder.evaluation.samples import Generator, Request, Sample
+from microcoder.evaluation.samples import Generator, ResponseRequest, Sample
 from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input
@@ -46,7 +46,7 @@ _TESTS_AT_ONCE_BYTES = 256 << 20
 
 
 def run_evaluation(
-    config: EvalConfig, *, run_directory: Path, observer: Observer, command: Sequence[str] = ()
+    config: EvalConfig, *, run_directory: Path, observer: EvaluationObserver, command: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Evaluate, or go on with an evaluation that was cut off; return its results.
 
@@ -151,7 +151,12 @@ def _digest_asking(ask: Asker) -> str:
 
 
 def _collect_samples(
-    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], ask: Asker, *, observer: Observer
+    folder: EvaluationFolder,
+    config: EvalConfig,
+    questions: Sequence[Question],
+    ask: Asker,
+    *,
+    observer: EvaluationObserver,
 ) -> None:
     """Make, or read, the samples that are missing."""
     done = folder.read_samples()
@@ -165,7 +170,9 @@ def _collect_samples(
         return
     sampling = config.generation.sampling
     requests = [
-        Request(question.id, index, build_messages(question, config, ask), _seed(sampling.seed, question.id, index))
+        ResponseRequest(
+            question.id, index, build_messages(question, config, ask), _seed(sampling.seed, question.id, index)
+        )
         for question in questions
         for index in range(sampling.num_samples)
         if (question.id, index) not in done
@@ -173,7 +180,7 @@ def _collect_samples(
     if not requests:
         return
     generator: Generator
-    if isinstance(config.generation, Endpoint):
+    if isinstance(config.generation, EndpointConfig):
         generator = EndpointGenerator(config.generation, chat_template_options=config.prompt.chat_template_options)
     else:
         generator = LocalGenerator(
@@ -188,7 +195,7 @@ def _collect_samples(
 
 
 def _judge_samples(
-    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: Observer
+    folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: EvaluationObserver
 ) -> None:
     """Judge the samples that have no verdict that stands, some problems at a time."""
     samples, judged = folder.read_samples(), folder.judged()
@@ -223,7 +230,7 @@ def _judge_group(
     config: EvalConfig,
     group: Sequence[tuple[Question, Problem, Sample]],
     *,
-    observer: Observer,
+    observer: EvaluationObserver,
 ) -> None:
     programs = [Program(sample.program, reason=sample.extraction) for _, _, sample in group]
 

@@ -18,7 +18,7 @@ from microcoder.evaluator.sandbox.protocol import (
     Result,
     unpack_seconds,
 )
-from microcoder.evaluator.turns import Turn
+from microcoder.evaluator.turns import WorkerTurn
 
 QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
 
@@ -29,7 +29,9 @@ FindLowerLimit = Callable[[], float | None]
 class Attendance:
     """One test, from its start to its end."""
 
-    def __init__(self, request: Request, turn: Turn, waits: idleness.Counts, find_lower_limit: FindLowerLimit) -> None:
+    def __init__(
+        self, request: Request, turn: WorkerTurn, waits: idleness.TimeLimitCounts, find_lower_limit: FindLowerLimit
+    ) -> None:
         """Begin it.
 
         Args:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.languages import Language
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
-from microcoder.evaluator.supervisor import Limits, Sandbox, SandboxDied, Task
+from microcoder.evaluator.supervisor import Limits, Sandbox, SandboxDied, TestTask
 from microcoder.machine import count_processors
 
 _WALL_FACTOR = 3.0
@@ -133,7 +133,7 @@ def run_compiler(
         output_bytes=max_bytes,
     )
     files = {language.source_file: code.encode("utf-8", "surrogatepass")}
-    run = sandbox.run(Task(sandbox.nothing, -1, _NO_SOURCE, command=command, files=files), limits)
+    run = sandbox.run(TestTask(sandbox.nothing, -1, _NO_SOURCE, command=command, files=files), limits)
     if run.result.expired == WALL_EXPIRED:
         raise SandboxDied(
             f"the compiler stood still: {run.cpu_seconds:.1f} s of CPU in {run.result.wall_us / 1e6:.0f} s"

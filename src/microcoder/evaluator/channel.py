@@ -4,7 +4,7 @@ Both ends are ours: sandboxes have no part of it. A message is a tuple, its kind
 
 | from the judge                                         | from a process                                       |
 |--------------------------------------------------------|------------------------------------------------------|
-| `Setup`, once                                          | READY isolation, time scale, pace; or FAILED error   |
+| `JudgeSetup`, once                                     | READY isolation, time scale, pace; or FAILED error   |
 | JUDGE number, program, problem number, problem or None | DONE number, packed answer or None, counts           |
 | RUN number, invocation                                 |                                                      |
 | GIVE_UP number                                         |                                                      |
@@ -34,7 +34,7 @@ _TESTS_AT = [field.name for field in fields(Verdict)].index("tests")
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class JudgeSetup:
     """What a judge process is told at first."""
 
     num_workers: int

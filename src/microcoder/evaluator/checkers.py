@@ -19,7 +19,7 @@ from microcoder.evaluator import verdicts
 from microcoder.evaluator.compare import Comparison
 from microcoder.evaluator.runtimes import Loaded
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, FINISHED, WALL_EXPIRED
-from microcoder.evaluator.supervisor import Run, Task
+from microcoder.evaluator.supervisor import Run, TestTask
 from microcoder.types import CHECKER_CRASHED, Checker
 
 METHOD = "program"
@@ -73,7 +73,7 @@ class AnswerMemory:
         return known
 
 
-def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: bytes, answer: bytes) -> Task:
+def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: bytes, answer: bytes) -> TestTask:
     """Return the run that decides about an output."""
     stdin, arguments, files = checker_call(checker, test_input, output, answer)
     return replace(program.task(stdin, arguments=arguments, files=files), int_digits=ANY_NUMBER)

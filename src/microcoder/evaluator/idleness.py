@@ -46,7 +46,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Counts:
+class TimeLimitCounts:
     """What became of tests that reached their wall limit."""
 
     extended: int = 0
@@ -56,7 +56,7 @@ class Counts:
 
 
 def extend(
-    pid: int, *, limit_seconds: float, counted_seconds: float, real_seconds: float, counts: Counts
+    pid: int, *, limit_seconds: float, counted_seconds: float, real_seconds: float, counts: TimeLimitCounts
 ) -> tuple[float, float]:
     """Return how much longer a test may take whose wall limit is spent, 0 to end it; and the CPU time seen.
 

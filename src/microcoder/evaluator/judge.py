@@ -23,7 +23,7 @@ from microcoder.evaluator.memory import Key, KnownProblem, ProblemShelf, Verdict
 from microcoder.evaluator.package_folders import PackageShelf
 from microcoder.evaluator.packages import STANDARD, load_profile
 from microcoder.evaluator.sandbox.layers import LAYERS
-from microcoder.evaluator.schedule import Room
+from microcoder.evaluator.schedule import Slots
 from microcoder.evaluator.session import STOP_RULES, StopRule
 from microcoder.evaluator.siblings import LEAST_FACTOR
 from microcoder.evaluator.statistics import Statistics
@@ -130,7 +130,7 @@ class Judge:
             raise ConfigError(f"processes = {processes}; use 0 to {self.workers}, the number of workers")
         self.stop: StopRule = stop
         self._is_closed = False
-        self._room = Room(max_waiting)
+        self._room = Slots(max_waiting)
         self._lock = threading.Lock()
         self._in_flight: dict[Key, _Job] = {}
         self._running: set[Future[Execution]] = set()

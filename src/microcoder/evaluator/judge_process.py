@@ -12,7 +12,7 @@ from microcoder.errors import EvaluatorFault, MicroCoderError
 from microcoder.evaluator import channel
 from microcoder.evaluator.alone import SharedGate
 from microcoder.evaluator.calibration import Pace
-from microcoder.evaluator.channel import Channel, Setup, pack_answer
+from microcoder.evaluator.channel import Channel, JudgeSetup, pack_answer
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.memory import KnownProblem
 from microcoder.evaluator.package_folders import PackageShelf
@@ -50,7 +50,7 @@ class JudgeProcess:
         if message is None:
             os._exit(0)
         self._judge = judge
-        self._setup: Setup = message[0]
+        self._setup: JudgeSetup = message[0]
         self._gate = SharedGate(
             ask=lambda: judge.send(channel.ASK),
             over=lambda: judge.send(channel.OVER),

@@ -13,7 +13,7 @@ _ADD = "print(sum(map(int, input().split())))"
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class SelfTest:
     """A program, and the verdicts that show that all is well."""
 
     name: str
@@ -23,7 +23,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SelfTestResult:
     """What a probe showed."""
 
     name: str
@@ -32,17 +32,17 @@ class Finding:
 
 
 PROBES = (
-    Probe("a right program is accepted", _ADD, (Outcome.ACCEPTED,)),
-    Probe("a wrong program is not", "print(4)", (Outcome.WRONG_ANSWER,)),
-    Probe("an endless program is stopped", "while True: pass", (Outcome.TIME_LIMIT,)),
-    Probe("memory is limited", "x = bytearray(1 << 30)\nprint(len(x))", (Outcome.MEMORY_LIMIT,)),
-    Probe("output is limited", "while True: print('x' * 65536)", (Outcome.OUTPUT_LIMIT,)),
-    Probe("no other process starts", "import os\nif not os.fork():\n    os._exit(0)\nos.wait()\n" + _ADD, _STOPPED),
-    Probe("no other command runs", "import os\nos.execv('/bin/sh', ['sh'])\n", _STOPPED),
-    Probe("users are not listed", "open('/etc/passwd').read()\n" + _ADD, _STOPPED),
-    Probe("no network", "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)\n" + _ADD, _STOPPED),
-    Probe("the next program runs as ever", _ADD + "  # again", (Outcome.ACCEPTED,)),
-    Probe(
+    SelfTest("a right program is accepted", _ADD, (Outcome.ACCEPTED,)),
+    SelfTest("a wrong program is not", "print(4)", (Outcome.WRONG_ANSWER,)),
+    SelfTest("an endless program is stopped", "while True: pass", (Outcome.TIME_LIMIT,)),
+    SelfTest("memory is limited", "x = bytearray(1 << 30)\nprint(len(x))", (Outcome.MEMORY_LIMIT,)),
+    SelfTest("output is limited", "while True: print('x' * 65536)", (Outcome.OUTPUT_LIMIT,)),
+    SelfTest("no other process starts", "import os\nif not os.fork():\n    os._exit(0)\nos.wait()\n" + _ADD, _STOPPED),
+    SelfTest("no other command runs", "import os\nos.execv('/bin/sh', ['sh'])\n", _STOPPED),
+    SelfTest("users are not listed", "open('/etc/passwd').read()\n" + _ADD, _STOPPED),
+    SelfTest("no network", "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)\n" + _ADD, _STOPPED),
+    SelfTest("the next program runs as ever", _ADD + "  # again", (Outcome.ACCEPTED,)),
+    SelfTest(
         "C++ is compiled and runs",
         "#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }",
         (Outcome.ACCEPTED,),
@@ -51,7 +51,7 @@ PROBES = (
 )
 
 
-def run_probes(judge: Judge) -> list[Finding]:
+def run_probes(judge: Judge) -> list[SelfTestResult]:
     """Run every probe whose language can be judged here, in order, in one sandbox's life."""
     found = []
     for probe in PROBES:
@@ -67,5 +67,5 @@ def run_probes(judge: Judge) -> list[Finding]:
         )
         (verdict,) = judge.judge([Program(probe.code, probe.language)], [problem])
         detail = f"{verdict.outcome}: {verdict.detail}".rstrip(": ")
-        found.append(Finding(probe.name, verdict.outcome in probe.allowed, detail))
+        found.append(SelfTestResult(probe.name, verdict.outcome in probe.allowed, detail))
     return found

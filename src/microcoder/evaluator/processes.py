@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import channel
 from microcoder.evaluator.alone import Turns
-from microcoder.evaluator.channel import Channel, Setup, unpack_answer
+from microcoder.evaluator.channel import Channel, JudgeSetup, unpack_answer
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.memory import KnownProblem
 from microcoder.evaluator.statistics import Counts, sum_counts
@@ -90,7 +90,7 @@ class Processes:
             EvaluatorFault: it does not start, or does not hold.
         """
         with self._lock:
-            self.members[0].start(Setup(self.members[0].size, self._settings, None))
+            self.members[0].start(JudgeSetup(self.members[0].size, self._settings, None))
         answer = self._opened.get()
         if isinstance(answer, Exception):
             raise answer
@@ -214,7 +214,7 @@ class Processes:
         if len(self._waiting) > starting and not rests:
             member = next((member for member in self.members if not member.is_started), None)
             if member is not None:
-                member.start(Setup(member.size, self._settings, self._pace))
+                member.start(JudgeSetup(member.size, self._settings, self._pace))
         return any(member.is_started for member in self.members)
 
 
@@ -244,7 +244,7 @@ class _Process:
         """What it and its predecessors have counted."""
         return sum_counts([self.past_counts, self.latest_counts])
 
-    def start(self, setup: Setup) -> None:
+    def start(self, setup: JudgeSetup) -> None:
         """Start it, in a thread that lives as long as it does: the kernel would end it with that thread."""
         self.is_started = True
         self._thread = threading.Thread(target=self._tend, args=(setup,), name="judge-process", daemon=True)
@@ -312,7 +312,7 @@ class _Process:
             self.process.kill()
             self._thread.join(_CLOSE_SECONDS)
 
-    def _tend(self, setup: Setup) -> None:
+    def _tend(self, setup: JudgeSetup) -> None:
         """Start it, take what it says, see it end."""
         failure: Exception | None = None
         ours, theirs = socket.socketpair()

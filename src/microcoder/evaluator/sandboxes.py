@@ -19,7 +19,7 @@ from microcoder.evaluator.runtimes import find_room
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.sandbox.protocol import NO_RUNTIME
 from microcoder.evaluator.supervisor import Sandbox, SandboxDied
-from microcoder.evaluator.turns import Turn
+from microcoder.evaluator.turns import WorkerTurn
 
 _MAX_FAILED_STARTS = 3
 _REST_SECONDS = 10.0
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SandboxKind:
     """What a sandbox is like; runs that need the same kind share one."""
 
     version: str = CURRENT_VERSION
@@ -50,8 +50,8 @@ class _Common(TypedDict):
     """What all sandboxes of a worker are started with."""
 
     layers: Collection[str]
-    waits: idleness.Counts
-    turn: Turn
+    waits: idleness.TimeLimitCounts
+    turn: WorkerTurn
     nice: int
 
 
@@ -66,7 +66,7 @@ class Sandboxes:
         nice: int = 0,
         inputs: InputShelf | None = None,
         packages: PackageShelf | None = None,
-        turn: Turn | None = None,
+        turn: WorkerTurn | None = None,
     ) -> None:
         """Start none yet.
 
@@ -82,9 +82,9 @@ class Sandboxes:
         self._layers = layers
         self._unsafe = unsafe
         self._nice = nice
-        self._turn = turn or Turn()
+        self._turn = turn or WorkerTurn()
         self._inputs = inputs or InputShelf()
-        self._started: dict[Kind, Sandbox] = {}
+        self._started: dict[SandboxKind, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
         self._rests_until = 0.0
@@ -94,7 +94,7 @@ class Sandboxes:
         """How well the latest one is closed in."""
         self.retries = 0
         """Uses that were begun again because the sandbox died."""
-        self.waits = idleness.Counts()
+        self.waits = idleness.TimeLimitCounts()
         """What became of tests that reached their wall limit."""
 
     def open(self) -> Sandbox:
@@ -103,9 +103,9 @@ class Sandboxes:
         Raises:
             EvaluatorFault: it does not start, or does not hold.
         """
-        return self._find(Kind())
+        return self._find(SandboxKind())
 
-    def use(self, kind: Kind, action: Callable[[Sandbox], T]) -> T:
+    def use(self, kind: SandboxKind, action: Callable[[Sandbox], T]) -> T:
         """Do something with a sandbox of a kind, once more with a fresh one where it dies.
 
         Raises:
@@ -147,7 +147,7 @@ class Sandboxes:
             sandbox.close()
         self._started.clear()
 
-    def _find(self, kind: Kind) -> Sandbox:
+    def _find(self, kind: SandboxKind) -> Sandbox:
         """Return a sandbox of this kind, started where there is none yet."""
         if self._is_closed:
             raise SandboxDied("the judge was closed")
@@ -158,7 +158,7 @@ class Sandboxes:
                 raise SandboxDied("the judge was closed")
         return self._started[kind]
 
-    def _start_again(self, kind: Kind) -> Sandbox:
+    def _start_again(self, kind: SandboxKind) -> Sandbox:
         """Start a sandbox; where one has held, twice: somebody may have killed it while it started."""
         if self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
             raise EvaluatorFault(f"gave up after {self._failed_starts} failed starts: {self._start_failure}")
@@ -175,7 +175,7 @@ class Sandboxes:
                 return sandbox
         raise AssertionError("the last try returned or raised")
 
-    def _start(self, kind: Kind) -> Sandbox:
+    def _start(self, kind: SandboxKind) -> Sandbox:
         common: _Common = {"layers": self._layers, "waits": self.waits, "turn": self._turn, "nice": self._nice}
         if kind.builds:
             toolchain = find_toolchain(find_language(kind.builds))
@@ -199,7 +199,7 @@ class Sandboxes:
             raise
         return sandbox
 
-    def _discard(self, kind: Kind) -> None:
+    def _discard(self, kind: SandboxKind) -> None:
         sandbox = self._started.pop(kind, None)
         if sandbox is not None:
             sandbox.close()

@@ -7,7 +7,7 @@ from collections import deque
 from concurrent.futures import Future
 
 
-class Room:
+class Slots:
     """A bounded number of places; whoever finds none waits, threads and coroutines alike, in turn."""
 
     def __init__(self, size: int) -> None:

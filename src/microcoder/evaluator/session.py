@@ -24,12 +24,12 @@ from microcoder.evaluator.preparation import PreparedProblem, PreparedTest
 from microcoder.evaluator.runtimes import Loaded, LoadedRuntime
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
-from microcoder.evaluator.sandboxes import Kind, Sandboxes
+from microcoder.evaluator.sandboxes import Sandboxes, SandboxKind
 from microcoder.evaluator.sharing import Sharing, Together
 from microcoder.evaluator.statistics import Counts
-from microcoder.evaluator.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, Task
+from microcoder.evaluator.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.evaluator.timing import TimedRuns, was_killed
-from microcoder.evaluator.turns import Gate, Turn
+from microcoder.evaluator.turns import Gate, WorkerTurn
 from microcoder.types import Checker, Outcome, Program, TestResult, Verdict
 
 StopRule = Literal["first_failure", "first_limit", "never"]
@@ -49,7 +49,7 @@ _LIMITS = (
     Outcome.SANDBOX_FAULT,
 )
 _LARGE_STDIN_BYTES = 8 << 20
-_CHECKS = Kind(is_large=True)
+_CHECKS = SandboxKind(is_large=True)
 
 
 class Abandoned(Exception):
@@ -62,7 +62,7 @@ class _Trial:
 
     code: str
     loaded: Loaded
-    kind: Kind
+    kind: SandboxKind
     """Of the sandbox that its tests run in."""
     problem: PreparedProblem
     checking: Loaded | None
@@ -70,7 +70,7 @@ class _Trial:
     reads_by_name: bool
     writes_by_name: bool
 
-    def task(self, stdin: bytes) -> Task:
+    def task(self, stdin: bytes) -> TestTask:
         """Return one run of it."""
         return self.loaded.task(
             stdin,
@@ -101,7 +101,7 @@ class Session:
         sibling_limit: float | None = None,
     ) -> None:
         self._sibling_limit = sibling_limit
-        self._turn = Turn(gate)
+        self._turn = WorkerTurn(gate)
         self._builds = builds or BuildCache()
         self._headers = headers or HeaderShelf()
         self._sandboxes = Sandboxes(
@@ -334,18 +334,18 @@ class Session:
 
     def _build(self, language: Language, code: str) -> Build:
         require_compiler(language)
-        build = Kind(builds=language.name)
+        build = SandboxKind(builds=language.name)
         with self._turn.shared():
             headers = self._headers.provide(language, code)
             return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, language, code, headers))
 
-    def _kind(self, language: Language, code: str, *, is_large: bool) -> Kind:
+    def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
         """Return what sandbox a program runs in."""
         if language.is_built:
-            return Kind(is_large=is_large, runs=_runtime_of(language))
+            return SandboxKind(is_large=is_large, runs=_runtime_of(language))
         has_packages = self._sandboxes.packages.provide(language.find_interpreter()).folder
         preload = self._sandboxes.packages.profile.preload_for(code) if has_packages else ()
-        return Kind(language.version, preload, is_large)
+        return SandboxKind(language.version, preload, is_large)
 
     def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
         """Judge by a checker program; one that fails on the problem's own answer, too, says nothing about the program.

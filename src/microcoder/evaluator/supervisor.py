@@ -41,7 +41,7 @@ from microcoder.evaluator.sandbox.protocol import (
     pack_seconds,
 )
 from microcoder.evaluator.series import Series
-from microcoder.evaluator.turns import Turn
+from microcoder.evaluator.turns import WorkerTurn
 from microcoder.machine import require_linux
 
 _SCRIPT = Path(__file__).parent / "sandbox" / "zygote.py"
@@ -81,7 +81,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TestTask:
     """What one test runs; every descriptor stays the caller's."""
 
     source: int
@@ -148,9 +148,9 @@ class LoadedProgram:
         files: Mapping[str, bytes | None] | None = None,
         dialect: str = PLAIN,
         has_named_streams: bool = False,
-    ) -> Task:
+    ) -> TestTask:
         """Return one run of this program."""
-        return Task(
+        return TestTask(
             source=self.source,
             cache=self.cache,
             stdin=stdin,
@@ -192,12 +192,12 @@ class LoadedBinary:
         files: Mapping[str, bytes | None] | None = None,
         dialect: str = PLAIN,
         has_named_streams: bool = False,
-    ) -> Task:
+    ) -> TestTask:
         """Return one run of this program; a binary has no functions to call, and no dialect."""
         assert fn_name is None
         assert call is None
         assert dialect == PLAIN
-        return Task(
+        return TestTask(
             source=self.source,
             cache=-1,
             stdin=stdin,
@@ -228,8 +228,8 @@ class Sandbox:
         runtime: Mapping[str, Any] = NO_RUNTIME,
         scratch_mib: int = 16,
         inputs: InputShelf | None = None,
-        waits: idleness.Counts | None = None,
-        turn: Turn | None = None,
+        waits: idleness.TimeLimitCounts | None = None,
+        turn: WorkerTurn | None = None,
         nice: int = 0,
     ) -> None:
         """Start it.
@@ -257,8 +257,8 @@ class Sandbox:
         self._runtime = runtime
         self._scratch_mib = scratch_mib
         self._inputs = inputs or InputShelf()
-        self._waits = waits or idleness.Counts()
-        self._turn = turn or Turn()
+        self._waits = waits or idleness.TimeLimitCounts()
+        self._turn = turn or WorkerTurn()
         self._nice = nice
         self._layers = [layer for layer in LAYERS if layer in layers]
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
@@ -283,6 +283,8 @@ class Sandbox:
         os.ftruncate(self._log, 0)
         stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
         try:
+            # -S and -s: nothing of this environment's site-packages, whose .pth files run code. -P: our folder's
+            # modules do not shadow others of the same name. A session of its own, so that one signal ends all of it.
             self._process = subprocess.Popen(
                 [interpreter.executable, "-s", "-P", "-S", "-B", str(_SCRIPT), str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
@@ -335,7 +337,7 @@ class Sandbox:
 
     def run(
         self,
-        task: Task,
+        task: TestTask,
         limits: Limits,
         find_lower_limit: FindLowerLimit = lambda: None,
         series: Series | None = None,
@@ -443,6 +445,7 @@ class Sandbox:
         while True:
             self._socket.settimeout(seconds)
             try:
+                # Of what the untrusted side sends: one message of bounded size, at most one descriptor.
                 answer, descriptors, _, _ = socket.recv_fds(self._socket, MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
             except TimeoutError:
                 # Looked for once more in any case: after this process was stopped itself, the answer may be there.
@@ -462,7 +465,7 @@ class Sandbox:
         return f"it said: {text[-500:]}" if text else "it said nothing"
 
 
-def _request(task: Task, limits: Limits, shared_cpu_seconds: float) -> Request:
+def _request(task: TestTask, limits: Limits, shared_cpu_seconds: float) -> Request:
     return Request(
         limits.cpu_seconds,
         limits.wall_seconds,

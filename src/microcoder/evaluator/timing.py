@@ -10,10 +10,10 @@ from microcoder.evaluator.attendance import FindLowerLimit
 from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM, Pace
 from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, limits_for
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED
-from microcoder.evaluator.sandboxes import Kind, Sandboxes
+from microcoder.evaluator.sandboxes import Sandboxes, SandboxKind
 from microcoder.evaluator.series import Series
-from microcoder.evaluator.supervisor import Limits, LoadedProgram, Run, Task
-from microcoder.evaluator.turns import Turn
+from microcoder.evaluator.supervisor import Limits, LoadedProgram, Run, TestTask
+from microcoder.evaluator.turns import WorkerTurn
 from microcoder.types import Outcome
 
 _LEAST_ROOM = 1.1
@@ -27,7 +27,7 @@ _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 class TimedRuns:
     """Runs of one worker's tests, timed so that only the program decides."""
 
-    def __init__(self, sandboxes: Sandboxes, turn: Turn, pace: Pace, sibling_limit: float | None = None) -> None:
+    def __init__(self, sandboxes: Sandboxes, turn: WorkerTurn, pace: Pace, sibling_limit: float | None = None) -> None:
         """Note where tests run, when they may, how fast this machine is, how much slower than others one may be."""
         self._sibling_limit = sibling_limit
         self._sandboxes = sandboxes
@@ -46,7 +46,7 @@ class TimedRuns:
         self._has_rerun = False
         self._turn.begin_program()
 
-    def run(self, kind: Kind, task: Task, prepared: PreparedProblem, series: Series | None = None) -> Run:
+    def run(self, kind: SandboxKind, task: TestTask, prepared: PreparedProblem, series: Series | None = None) -> Run:
         """Return what a test left behind, by a quiet machine's time.
 
         Args:
@@ -93,7 +93,9 @@ class TimedRuns:
         """Return the CPU seconds of a fixed program."""
         limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
         with contextlib.closing(LoadedProgram(code)) as program:
-            return self._sandboxes.use(Kind(), lambda sandbox: sandbox.run(program.task(b""), limits)).cpu_seconds
+            return self._sandboxes.use(
+                SandboxKind(), lambda sandbox: sandbox.run(program.task(b""), limits)
+            ).cpu_seconds
 
     def _measure_slowdown(self, run: Run) -> float:
         """Return by how much neighbours slow a program like this now."""
@@ -103,7 +105,7 @@ class TimedRuns:
         return max(slowdown, self._pace.measure(MEMORY_PROGRAM, lambda: self._time(MEMORY_PROGRAM)))
 
     def _run_with_room(
-        self, kind: Kind, task: Task, prepared: PreparedProblem, series: Series | None
+        self, kind: SandboxKind, task: TestTask, prepared: PreparedProblem, series: Series | None
     ) -> tuple[Run, float]:
         """Run a test with the room that neighbours call for; return that too.
 
@@ -130,8 +132,8 @@ class TimedRuns:
 
     def _run(
         self,
-        kind: Kind,
-        task: Task,
+        kind: SandboxKind,
+        task: TestTask,
         limits: Limits,
         slowdown: float,
         find_lower_limit: FindLowerLimit = lambda: None,

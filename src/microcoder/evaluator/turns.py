@@ -209,7 +209,7 @@ class Gate:
         return num_able > 0 and self._is_work_waiting()
 
 
-class Turn:
+class WorkerTurn:
     """One worker's place, taken and given back as its program runs and idles."""
 
     def __init__(self, gate: Gate | None = None) -> None:

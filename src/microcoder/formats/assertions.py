@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from microcoder.formats.calls import NotACall, Signature, write_call
+from microcoder.formats.calls import NotACall, PositionalParameters, write_call
 from microcoder.formats.text import parse_python, shorten
 from microcoder.types import Call, Checker, TestCase
 
@@ -75,7 +75,7 @@ class _Bound(NamedTuple):
 _Names = Mapping[str, _Bound]
 
 
-def read_assertions(source: str, *, called: Collection[str], signature: Signature | None = None) -> Asserted:
+def read_assertions(source: str, *, called: Collection[str], signature: PositionalParameters | None = None) -> Asserted:
     """Read the assertions of a test program, those inside its functions included.
 
     Args:
@@ -86,7 +86,7 @@ def read_assertions(source: str, *, called: Collection[str], signature: Signatur
     tree = parse_python(source)
     if tree is None:
         return Asserted((), (f"no Python: {shorten(source, 60)}",))
-    reader = _Reader(called, signature or Signature(()))
+    reader = _Reader(called, signature or PositionalParameters(()))
     reader.read(tree.body, {})
     return reader.asserted()
 
@@ -141,7 +141,7 @@ def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
 
 
 class _Reader:
-    def __init__(self, called: Collection[str], signature: Signature) -> None:
+    def __init__(self, called: Collection[str], signature: PositionalParameters) -> None:
         self._called, self._signature = set(called), signature
         self._claims: list[_Claim] = []
         self._dropped: list[str] = []

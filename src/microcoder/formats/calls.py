@@ -16,7 +16,7 @@ class NotACall(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class PositionalParameters:
     """The parameters that a function takes by position."""
 
     names: tuple[str, ...]
@@ -38,13 +38,13 @@ class Signature:
         return arguments
 
 
-def read_signature(source: str, name: str) -> Signature | None:
+def read_signature(source: str, name: str) -> PositionalParameters | None:
     """Find the parameters of a function or method in code that may be cut off after its head; None where it is not."""
     function = find_head(source, name)
     if function is None:
         return None
     names = [argument.arg for argument in [*function.args.posonlyargs, *function.args.args]]
-    return Signature(tuple(names[1:] if names[:1] in (["self"], ["cls"]) else names))
+    return PositionalParameters(tuple(names[1:] if names[:1] in (["self"], ["cls"]) else names))
 
 
 def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:

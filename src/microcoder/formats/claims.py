@@ -28,7 +28,7 @@ _CANDIDATE = "candidate"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class SplitAssertion:
     """An assertion cut in two."""
 
     calls: tuple[str, ...]
@@ -48,7 +48,7 @@ def claims_harness(preamble: str = "") -> str:
     return f"{_read('caller')}\n\nPREAMBLE = {preamble!r}\n" if preamble else _read("caller")
 
 
-def claims_test(claims: Sequence[Claim], *, prelude: str = "", setup: str = "") -> TestCase:
+def claims_test(claims: Sequence[SplitAssertion], *, prelude: str = "", setup: str = "") -> TestCase:
     """Return one test of some claims.
 
     Args:
@@ -71,7 +71,7 @@ def replay_test(source: str, *, entry: str, prelude: str) -> TestCase:
     )
 
 
-def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entry: str) -> list[Claim] | None:
+def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entry: str) -> list[SplitAssertion] | None:
     """Cut assertions in two; None where one of them cannot be.
 
     Args:
@@ -92,7 +92,9 @@ def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entr
     return claims
 
 
-def cut_assertion(test: ast.expr, *, called: Collection[str], entry: str, bound: Collection[str] = ()) -> Claim | None:
+def cut_assertion(
+    test: ast.expr, *, called: Collection[str], entry: str, bound: Collection[str] = ()
+) -> SplitAssertion | None:
     """Cut one assertion in two; None where its calls depend on what only the test knows."""
     cut = cut_calls(test, called)
     if _names(cut.rest) & set(called) or any(_names(call) & set(bound) for call in cut.calls):
@@ -101,7 +103,7 @@ def cut_assertion(test: ast.expr, *, called: Collection[str], entry: str, bound:
     if any(isinstance(node, scopes) for node in ast.walk(test)) and cut.calls:
         return None
     calls = [_Renamer(entry).visit(call) for call in cut.calls]
-    return Claim(tuple(ast.unparse(call) for call in calls), ast.unparse(cut.rest))
+    return SplitAssertion(tuple(ast.unparse(call) for call in calls), ast.unparse(cut.rest))
 
 
 def claim_tests(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from microcoder.formats.apps import read_mebibytes, read_seconds
 from microcoder.formats.candidates import Candidate, Known, Solution
-from microcoder.formats.encodings import Tests, decode_tests, pair_tests
+from microcoder.formats.encodings import DecodedTests, decode_tests, pair_tests
 from microcoder.formats.programs import name_language
 from microcoder.formats.row import Malformed, Row
 from microcoder.types import Checker
@@ -73,10 +73,10 @@ def read_testlib(code: str) -> tuple[Checker, tuple[str, ...]]:
     return checker, ("needs_checker",) if LOCAL_INCLUDE.search(code) or INCLUDES_TESTLIB.search(code) else ()
 
 
-def _tests_of(row: Row, name: str) -> Tests:
+def _tests_of(row: Row, name: str) -> DecodedTests:
     lists = row.mapping(name)
     if not lists:
-        return Tests()
+        return DecodedTests()
     return pair_tests(lists.get("input"), lists.get("output"))
 
 

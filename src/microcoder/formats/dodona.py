@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from microcoder.formats.candidates import Candidate
-from microcoder.formats.encodings import Tests, asserted_tests
+from microcoder.formats.encodings import DecodedTests, asserted_tests
 from microcoder.formats.packages import find_statement, read_file_solution
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import parse_python
@@ -77,7 +77,7 @@ def _object(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _read_tests(files: Mapping[str, str], code: str, row: Row) -> Tests:
+def _read_tests(files: Mapping[str, str], code: str, row: Row) -> DecodedTests:
     suites = [name for name in sorted(files) if name.startswith("evaluation/") and name.endswith((".yaml", ".yml"))]
     if suites:
         return _read_suite(suites[0], files[suites[0]], code, row)
@@ -102,7 +102,7 @@ def _parse_examples(name: str, text: str) -> Iterator[tuple[str, object]]:
         yield example.source.strip(), example.want.strip()
 
 
-def _read_suite(name: str, text: str, code: str, row: Row) -> Tests:
+def _read_suite(name: str, text: str, code: str, row: Row) -> DecodedTests:
     from microcoder.formats.yaml_text import read_yaml
 
     try:
@@ -117,7 +117,7 @@ def _read_suite(name: str, text: str, code: str, row: Row) -> Tests:
     if calls:
         return _assert([(str(one["expression"]), repr(one["return"])) for one in calls], code, row)
     tests = [TestCase(input=_stream(one.get("stdin")), output=_stream(one["stdout"])) for one in streams]
-    return Tests(tuple(tests))
+    return DecodedTests(tuple(tests))
 
 
 def _cases(value: object) -> Iterator[Mapping[str, Any]]:
@@ -143,7 +143,7 @@ def _stream(value: object) -> str:
     return str(value)
 
 
-def _assert(examples: Sequence[tuple[str, object]], code: str, row: Row) -> Tests:
+def _assert(examples: Sequence[tuple[str, object]], code: str, row: Row) -> DecodedTests:
     """Turn calls with their values into assertions, which our reader of those judges."""
     called, lines = "", []
     for source, wanted in examples:

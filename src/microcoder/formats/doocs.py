@@ -14,7 +14,7 @@ from typing import Any
 from microcoder.formats.assertions import read_assertions
 from microcoder.formats.calls import read_signature
 from microcoder.formats.candidates import Candidate, Solution
-from microcoder.formats.encodings import Tests, infer_call_of
+from microcoder.formats.encodings import DecodedTests, infer_call_of
 from microcoder.formats.programs import LANGUAGES, head_of, public_methods
 from microcoder.formats.row import Malformed, Row
 
@@ -43,7 +43,7 @@ def read_doocs(row: Row) -> Candidate:
     solutions = tuple(_read_solutions(files))
     code = next((s.code for s in solutions if s.language == "python"), "")
     methods = public_methods(code)
-    tests = _read_examples(description, code, methods[0]) if len(methods) == 1 else Tests()
+    tests = _read_examples(description, code, methods[0]) if len(methods) == 1 else DecodedTests()
     notes = [("statement_found", f"also there in {other}") for other, _ in found[1:]]
     return row.candidate(
         description,
@@ -82,7 +82,7 @@ def _read_solutions(files: Mapping[str, str]) -> Iterator[Solution]:
             yield Solution(code=files[name], language=language, name=name)
 
 
-def _read_examples(description: str, code: str, fn_name: str) -> Tests:
+def _read_examples(description: str, code: str, fn_name: str) -> DecodedTests:
     """Read `Input: a = [1], k = 2` and `Output: 3` as the call that they describe."""
     plain = html.unescape(_TAG.sub("", description))
     calls = [f"assert {fn_name}({given}) == {_literal(expected)}" for given, expected in _find_examples(plain)]
@@ -95,7 +95,7 @@ def _read_examples(description: str, code: str, fn_name: str) -> Tests:
     notes = [("tests", "examples of the statement")] if tests else []
     if dropped:
         notes.append(("tests", f"{len(dropped)} of {len(calls)} examples left out: {dropped[0]}"))
-    return Tests(tuple(tests), fn_name, notes=tuple(notes), call=infer_call_of(code, fn_name, tests))
+    return DecodedTests(tuple(tests), fn_name, notes=tuple(notes), call=infer_call_of(code, fn_name, tests))
 
 
 def _find_examples(text: str) -> Iterator[tuple[str, str]]:

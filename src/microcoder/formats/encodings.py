@@ -34,7 +34,7 @@ _MOST_FOLDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Tests:
+class DecodedTests:
     """Tests as we write them, and what happened on the way."""
 
     __test__ = False  # not a pytest class
@@ -60,7 +60,7 @@ class Tests:
 
 def decode_tests(
     value: Any, *, fn_name: str = "", platform: str = "", code: str = "", is_judged: bool = False
-) -> Tests:
+) -> DecodedTests:
     """Return the tests of a decoded field; none where it is empty.
 
     Args:
@@ -76,7 +76,7 @@ def decode_tests(
     if isinstance(value, str):
         value = _unfold(value)
     if value is None or value in ("", [], {}):
-        return Tests()
+        return DecodedTests()
     if isinstance(value, Mapping):
         for name in ("assert_case", "test_cases", "tests", "cases"):
             if value.get(name):
@@ -108,7 +108,7 @@ def _unfold(text: str) -> Any:
     return text
 
 
-def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = "") -> Tests:
+def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = "") -> DecodedTests:
     """Return tests given as two lists.
 
     Raises:
@@ -121,12 +121,14 @@ def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = 
         raise Malformed("bad_tests", f"{len(inputs)} inputs, but {len(outputs)} outputs")
     if fn_name:
         return _call_tests(inputs, outputs, fn_name, platform, code)
-    return Tests(tuple(TestCase(input=_stream(i), output=_stream(o)) for i, o in zip(inputs, outputs, strict=True)))
+    return DecodedTests(
+        tuple(TestCase(input=_stream(i), output=_stream(o)) for i, o in zip(inputs, outputs, strict=True))
+    )
 
 
 def asserted_tests(
     sources: Sequence[str], *, fn_name: str, code: str = "", called: Sequence[str] = (), is_judged: bool = False
-) -> Tests:
+) -> DecodedTests:
     """Return the tests of assertions about one function, as calls with JSON arguments.
 
     Args:
@@ -153,12 +155,12 @@ def asserted_tests(
     if not found.tests:
         raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(found.dropped)) or "no assertion")
     call = merge_calls(infer_call_of(code, fn_name, found.tests), found.call)
-    return Tests(found.tests, fn_name, found.checker, _note_dropped(found.dropped, len(found.tests)), call)
+    return DecodedTests(found.tests, fn_name, found.checker, _note_dropped(found.dropped, len(found.tests)), call)
 
 
 def claimed_tests(
     source: str, *, fn_name: str, called: Sequence[str] = (), preamble: str = "", why: Sequence[str] = ()
-) -> Tests:
+) -> DecodedTests:
     """Return the tests of assertions of any kind, cut into calls and claims about what they return.
 
     Raises:
@@ -169,7 +171,7 @@ def claimed_tests(
     except NotACall as error:
         detail = "; ".join(dict.fromkeys(why)) or str(error)
         raise Malformed("tests_not_convertible", f"an assertion cannot be judged: {detail}") from None
-    return Tests(tuple(tests), fn_name, claims_checker(), harness=claims_harness(preamble))
+    return DecodedTests(tuple(tests), fn_name, claims_checker(), harness=claims_harness(preamble))
 
 
 def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:
@@ -208,7 +210,7 @@ def _name(value: Mapping[str, Any], given: str) -> str:
     return given
 
 
-def _read_parallel(value: Mapping[str, Any], fn_name: str, platform: str, code: str) -> Tests:
+def _read_parallel(value: Mapping[str, Any], fn_name: str, platform: str, code: str) -> DecodedTests:
     names = [(i, o) for i, o in (("inputs", "outputs"), ("input", "output")) if i in value and o in value]
     if not names:
         raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}")
@@ -216,7 +218,7 @@ def _read_parallel(value: Mapping[str, Any], fn_name: str, platform: str, code: 
     return pair_tests(inputs, outputs, fn_name=fn_name, platform=platform, code=code)
 
 
-def _read_list(value: Sequence[Any], fn_name: str, platform: str, code: str) -> Tests:
+def _read_list(value: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
     inputs, outputs, kinds = [], [], set()
     for number, test in enumerate(value, 1):
         if not isinstance(test, Mapping):
@@ -238,7 +240,7 @@ def _read_list(value: Sequence[Any], fn_name: str, platform: str, code: str) -> 
     return pair_tests(inputs, outputs, fn_name=kinds.pop(), platform=platform, code=code)
 
 
-def _call_tests(inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, platform: str, code: str) -> Tests:
+def _call_tests(inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
     are_texts = all(isinstance(item, str) for item in (*inputs, *outputs))
     is_wrapped = not are_texts and _are_wrapped(outputs, platform, code, fn_name)
     tests = []
@@ -252,7 +254,7 @@ def _call_tests(inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, pla
     except NotACall as error:
         raise Malformed("tests_not_convertible", str(error)) from None
     notes = (("tests", "expected values taken out of lists of one"),) if is_wrapped else ()
-    return Tests(tuple(tests), fn_name, notes=notes)
+    return DecodedTests(tuple(tests), fn_name, notes=notes)
 
 
 def _read_call(given: str, expected: str) -> TestCase:
@@ -295,7 +297,7 @@ def _stream(value: Any) -> str:
     raise Malformed("bad_tests", f"an input or output is {type(value).__name__}, not text")
 
 
-def complete(build: Callable[[Tests], Candidate], decode: Callable[[], Tests]) -> Candidate:
+def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]) -> Candidate:
     """Return the candidate of tests that are assertions; where they are not convertible, it goes with the rejection.
 
     Raises:
@@ -304,5 +306,5 @@ def complete(build: Callable[[Tests], Candidate], decode: Callable[[], Tests]) -
     try:
         tests = decode()
     except Malformed as error:
-        raise Malformed(error.reason, error.detail, build(Tests())) from None
+        raise Malformed(error.reason, error.detail, build(DecodedTests())) from None
     return build(tests)

@@ -8,7 +8,7 @@ from typing import Any
 
 from microcoder.formats.assertions import RESULTS, parse_value
 from microcoder.formats.calls import NotACall
-from microcoder.formats.claims import Claim, claims_test
+from microcoder.formats.claims import SplitAssertion, claims_test
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import parse_python
 from microcoder.types import TestCase
@@ -49,7 +49,7 @@ def table_tests(source: str, *, entry: str) -> list[TestCase]:
     rows = zip(inputs, results, strict=True)
     return _in_groups(
         [
-            Claim((f"{entry}(*{_listed(given)!r})",), f"_agree({RESULTS}[0], {expected!r}, 0)")
+            SplitAssertion((f"{entry}(*{_listed(given)!r})",), f"_agree({RESULTS}[0], {expected!r}, 0)")
             for given, expected in rows
         ]
     )
@@ -59,7 +59,7 @@ def _listed(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
-def _in_groups(claims: Sequence[Claim], prelude: str = "") -> list[TestCase]:
+def _in_groups(claims: Sequence[SplitAssertion], prelude: str = "") -> list[TestCase]:
     starts = range(0, len(claims), INPUTS_PER_TEST)
     return [claims_test(claims[start : start + INPUTS_PER_TEST], prelude=prelude) for start in starts]
 
@@ -95,12 +95,12 @@ def _inputs(row: Row, name: str) -> list[list[Any]]:
     return found
 
 
-def _claim(entry: str, arguments: Sequence[Any], tolerance: float) -> Claim:
+def _claim(entry: str, arguments: Sequence[Any], tolerance: float) -> SplitAssertion:
     given, value = repr(list(arguments)), f"{RESULTS}[0]"
     default = f"_agree({value}, {_REFERENCE}(*{given}), {tolerance!r})"
     oracle = _ORACLES.get(entry)
     source = oracle.format(arguments=given, value=value, tolerance=tolerance) if oracle else default
-    return Claim((f"{entry}(*{given})",), source)
+    return SplitAssertion((f"{entry}(*{given})",), source)
 
 
 def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:

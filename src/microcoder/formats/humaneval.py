@@ -9,7 +9,7 @@ from __future__ import annotations
 from microcoder.formats.calls import NotACall, write_call
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.claims import check_tests, claims_checker, claims_harness
-from microcoder.formats.encodings import Tests, asserted_tests, complete
+from microcoder.formats.encodings import DecodedTests, asserted_tests, complete
 from microcoder.formats.evalplus import find_tables, plus_tests, table_tests
 from microcoder.formats.programs import head_of, name_language, python_solutions
 from microcoder.formats.row import Malformed, Row
@@ -38,7 +38,7 @@ def read_humaneval(row: Row) -> Candidate:
     limit = meta.inner("time_limit")
     code = prompt + (solution or "    pass\n")
 
-    def build(tests: Tests) -> Candidate:
+    def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
             prompt,
             notes=tests.notes,
@@ -58,7 +58,7 @@ def read_humaneval(row: Row) -> Candidate:
     return complete(build, lambda: _decode(source, row.optional("assertion"), entry, code))
 
 
-def _claim(row: Row, source: str, entry: str) -> Tests:
+def _claim(row: Row, source: str, entry: str) -> DecodedTests:
     """Return the tests as published: EvalPlus's inputs, its tables, or `def check(candidate)`."""
     preamble = _preamble(row.optional("prompt"))
     try:
@@ -68,7 +68,7 @@ def _claim(row: Row, source: str, entry: str) -> Tests:
             tests = table_tests(source, entry=entry) or check_tests(source, entry=entry, preamble=preamble)
     except NotACall as error:
         raise Malformed("tests_not_convertible", str(error)) from None
-    return Tests(tuple(tests), entry, claims_checker(), harness=claims_harness(preamble))
+    return DecodedTests(tuple(tests), entry, claims_checker(), harness=claims_harness(preamble))
 
 
 def _preamble(prompt: str) -> str:
@@ -76,7 +76,7 @@ def _preamble(prompt: str) -> str:
     return next((text for text in (prompt, prompt + "    pass\n") if parse_python(text) is not None), "")
 
 
-def read_tables(source: str, fn_name: str) -> Tests | None:
+def read_tables(source: str, fn_name: str) -> DecodedTests | None:
     """Read EvalPlus's tests, two lists `inputs` and `results` that a loop goes through; None where there are none.
 
     Raises:
@@ -98,11 +98,11 @@ def read_tables(source: str, fn_name: str) -> Tests | None:
     if not tests:
         raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(dropped)) or "no inputs")
     notes = (("tests", f"{len(dropped)} of {len(inputs)} left out: {dropped[0]}"),) if dropped else ()
-    return Tests(tuple(tests), fn_name, notes=notes)
+    return DecodedTests(tuple(tests), fn_name, notes=notes)
 
 
-def _decode(source: str, assertion: str, entry: str, code: str) -> Tests:
+def _decode(source: str, assertion: str, entry: str, code: str) -> DecodedTests:
     if not source.strip() and not assertion.strip():
-        return Tests()
+        return DecodedTests()
     tables = read_tables(source, entry)
     return tables or asserted_tests([source, assertion], fn_name=entry, code=code, called=("candidate",))

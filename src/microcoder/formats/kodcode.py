@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from microcoder.formats.candidates import Candidate
-from microcoder.formats.encodings import Tests, asserted_tests, complete
+from microcoder.formats.encodings import DecodedTests, asserted_tests, complete
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Row
 from microcoder.formats.text import parse_python
@@ -21,7 +21,7 @@ def read_kodcode(row: Row) -> Candidate:
     statement = row.statement("question")
     declared = [item.optional("function_declaration") for item in row.rows("test_info")]
 
-    def build(tests: Tests) -> Candidate:
+    def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
             statement,
             notes=tests.notes,

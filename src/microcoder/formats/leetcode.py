@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from microcoder.formats.candidates import Candidate
-from microcoder.formats.encodings import Tests, asserted_tests, complete
+from microcoder.formats.encodings import DecodedTests, asserted_tests, complete
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Malformed, Row
 
@@ -21,7 +21,7 @@ def read_leetcodedataset(row: Row) -> Candidate:
         statement = meta.statement("question_title", "question") if meta.values else row.statement("query")
     source = row.text("test")
 
-    def build(tests: Tests) -> Candidate:
+    def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
             statement,
             notes=tests.notes,
@@ -36,7 +36,7 @@ def read_leetcodedataset(row: Row) -> Candidate:
             **tests.fields,
         )
 
-    def decode() -> Tests:
+    def decode() -> DecodedTests:
         codes = [code for code in (starter, row.optional("completion")) if f"def {fn_name}(" in code] or [starter]
         for code in codes:
             try:
@@ -62,7 +62,7 @@ def read_deepseek_leetcode(row: Row) -> Candidate:
     fn_name = starter.partition("def ")[2].partition("(")[0].strip()
     source = row.text("test")
 
-    def build(tests: Tests) -> Candidate:
+    def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
             statement.strip(),
             notes=[*tests.notes, ("statement_found", "the quoted part of the prompt; the rest is starter_code")],

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from microcoder.formats.candidates import Candidate, Solution
-from microcoder.formats.encodings import Tests, decode_tests
+from microcoder.formats.encodings import DecodedTests, decode_tests
 from microcoder.formats.payload import decode_tests as unpack_tests
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Malformed, Row
@@ -81,7 +81,7 @@ def make_url(platform: str, name: str) -> str:
     return ""
 
 
-def _tests_of(row: Row, name: str, fn_name: str) -> Tests:
+def _tests_of(row: Row, name: str, fn_name: str) -> DecodedTests:
     value = row.values.get(name)
     if isinstance(value, str) and value.strip():
         try:

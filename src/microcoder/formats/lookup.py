@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from microcoder.extensions import Extension, Source, load_extension
+from microcoder.extensions import Extension, ExtensionSource, load_extension
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.catalogue import FORMATS
 from microcoder.formats.format import Format
@@ -36,7 +36,7 @@ def load_format(name: str) -> Format:
     )
 
 
-def find_source(name: str) -> Source | None:
+def find_source(name: str) -> ExtensionSource | None:
     """Return where a format's reader is; None for a built-in.
 
     Raises:

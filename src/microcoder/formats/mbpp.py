@@ -15,7 +15,7 @@ from microcoder.formats.claims import (
     parse_test,
     read_claims,
 )
-from microcoder.formats.encodings import Tests, asserted_tests, complete
+from microcoder.formats.encodings import DecodedTests, asserted_tests, complete
 from microcoder.formats.evalplus import plus_tests, table_tests
 from microcoder.formats.humaneval import read_tables
 from microcoder.formats.programs import head_of, python_solutions
@@ -36,7 +36,7 @@ def read_mbpp(row: Row) -> Candidate:
     sources = assertions or (row.optional("assertion"),)
     entry = row.optional("entry_point") or find_entry(code, "\n".join(sources))
 
-    def build(tests: Tests) -> Candidate:
+    def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
             statement,
             notes=tests.notes,
@@ -48,13 +48,13 @@ def read_mbpp(row: Row) -> Candidate:
             **tests.fields,
         )
 
-    def decode() -> Tests:
+    def decode() -> DecodedTests:
         return read_tables(row.optional("test"), entry) or asserted_tests(sources, fn_name=entry, code=code)
 
     return build(_claim(row, code)) if row.is_judged else complete(build, decode)
 
 
-def _claim(row: Row, code: str) -> Tests:
+def _claim(row: Row, code: str) -> DecodedTests:
     """Return the tests as published: EvalPlus's inputs, its tables, or `test_list` without the challenge."""
     sources = row.texts("test_list") or tuple(filter(None, [row.optional("assertion")]))
     if not sources and not row.has("base_input") and not row.has("test"):
@@ -67,7 +67,7 @@ def _claim(row: Row, code: str) -> Tests:
             tests = table_tests(row.optional("test"), entry=entry) or list_tests(row, sources, code, entry)
     except NotACall as error:
         raise Malformed("tests_not_convertible", str(error)) from None
-    return Tests(tuple(tests), entry, claims_checker(), harness=claims_harness())
+    return DecodedTests(tuple(tests), entry, claims_checker(), harness=claims_harness())
 
 
 def list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list[TestCase]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from microcoder.formats.calls import NotACall
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.claims import check_tests, claims_checker, claims_harness
-from microcoder.formats.encodings import Tests, asserted_tests, complete
+from microcoder.formats.encodings import DecodedTests, asserted_tests, complete
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Malformed, Row
 
@@ -17,7 +17,7 @@ def read_odex(row: Row) -> Candidate:
     libraries = row.tags("library")
     source = row.optional("test_start") + "".join(row.texts("test"))
 
-    def build(tests: Tests) -> Candidate:
+    def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
             statement,
             notes=tests.notes,
@@ -35,5 +35,5 @@ def read_odex(row: Row) -> Candidate:
             tests = check_tests(source, entry=entry)
         except NotACall as error:
             raise Malformed("tests_not_convertible", str(error)) from None
-        return build(Tests(tuple(tests), entry, claims_checker(), harness=claims_harness()))
+        return build(DecodedTests(tuple(tests), entry, claims_checker(), harness=claims_harness()))
     return complete(build, lambda: asserted_tests([source], fn_name=entry, code=prompt, called=("candidate",)))

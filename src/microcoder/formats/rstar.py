@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from microcoder.formats.candidates import Candidate
-from microcoder.formats.encodings import Tests, pair_tests
+from microcoder.formats.encodings import DecodedTests, pair_tests
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Row
 
@@ -13,7 +13,7 @@ def read_rstar(row: Row) -> Candidate:
     inputs, outputs = row.decoded("inputs"), row.decoded("outputs")
     fn_name = row.optional("func_name")
     starter = row.optional("starter_code")
-    tests = pair_tests(inputs, outputs, fn_name=fn_name, code=starter) if inputs or outputs else Tests()
+    tests = pair_tests(inputs, outputs, fn_name=fn_name, code=starter) if inputs or outputs else DecodedTests()
     kind = row.optional("test_case_type")
     said = row.values.get("is_synthesized")
     is_synthesized = said if isinstance(said, bool) else row.optional("is_synthesized").lower() in ("true", "1", "yes")

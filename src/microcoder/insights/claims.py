@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from microcoder.insights.design import Check, Claim, Contrast, Predicate, Study
 from microcoder.insights.effects import Effect, draw_weightings, estimate_effect, estimate_rows
-from microcoder.insights.features import SHARES, Series, measure, read_series, resolution
+from microcoder.insights.features import SHARES, MetricSeries, measure, read_series, resolution
 from microcoder.insights.history import History
-from microcoder.insights.jobs import Row
-from microcoder.insights.verdicts import Judgement, Verdict, adjust_judgements, judge_effect
+from microcoder.insights.jobs import MeasuredValue
+from microcoder.insights.verdicts import ClaimFinding, Judgement, adjust_judgements, judge_effect
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ class PredicateResult:
     judgement: Judgement
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ClaimFinding:
         """By this predicate alone."""
         return self.judgement.verdict
 
@@ -63,9 +63,9 @@ class ClaimResult:
     primary: PredicateResult | None
     secondary: tuple[PredicateResult, ...]
     checks: tuple[CheckResult, ...]
-    raw: Verdict
+    raw: ClaimFinding
     """By this claim alone."""
-    verdict: Verdict
+    verdict: ClaimFinding
     """Among all claims (Holm)."""
     adjusted: Judgement | None = None
     """None if the claim was not decided by an effect."""
@@ -74,7 +74,7 @@ class ClaimResult:
     def is_tested(self) -> bool:
         """An effect decided it, so it is one of the family."""
         return self.primary is not None and self.raw in (
-            Verdict.SUPPORTED, Verdict.CONTRADICTED, Verdict.INCONCLUSIVE,
+            ClaimFinding.SUPPORTED, ClaimFinding.CONTRADICTED, ClaimFinding.INCONCLUSIVE,
         )  # fmt: skip
 
 
@@ -84,11 +84,11 @@ class StudyData:
 
     study: Study
     histories: Mapping[str, Mapping[int, History]]
-    measured: Mapping[str, Mapping[int, Sequence[Row]]] = field(default_factory=dict)
-    _series: dict[tuple[str, int, str], Series | None] = field(default_factory=dict)
+    measured: Mapping[str, Mapping[int, Sequence[MeasuredValue]]] = field(default_factory=dict)
+    _series: dict[tuple[str, int, str], MetricSeries | None] = field(default_factory=dict)
     _weightings: dict[int, Array] = field(default_factory=dict)
 
-    def series(self, level: str, seed: int, metric: str) -> Series | None:
+    def series(self, level: str, seed: int, metric: str) -> MetricSeries | None:
         """Return a metric of a run; None if there is no such run or it did not record it."""
         key = (level, seed, metric)
         if key not in self._series:
@@ -127,13 +127,13 @@ def judge_claim(claim: Claim, data: StudyData) -> ClaimResult:
     """Judge a claim by the finished work of its study."""
     secondary = tuple(judge_predicate(predicate, data) for predicate in claim.secondary)
     if claim.primary is None:
-        verdict = Verdict.UNDECIDABLE
+        verdict = ClaimFinding.UNDECIDABLE
         return ClaimResult(claim, None, secondary, (), verdict, verdict)
     primary = judge_predicate(claim.primary, data)
     checks = tuple(find_checks(claim, data))
     verdict = primary.verdict
-    if verdict is not Verdict.NOT_RUN and not (all(c.is_reached for c in checks) and _differs(primary)):
-        verdict = Verdict.CANNOT_APPEAR
+    if verdict is not ClaimFinding.NOT_RUN and not (all(c.is_reached for c in checks) and _differs(primary)):
+        verdict = ClaimFinding.CANNOT_APPEAR
     return ClaimResult(claim, primary, secondary, checks, verdict, verdict)
 
 
@@ -151,7 +151,7 @@ def judge_predicate(predicate: Predicate, data: StudyData) -> PredicateResult:
     """Measure a predicate's effect over all seeds that have its work, and judge it."""
     effect = measure_contrast(predicate, data)
     if effect is None:
-        return PredicateResult(predicate, None, Judgement(Verdict.NOT_RUN))
+        return PredicateResult(predicate, None, Judgement(ClaimFinding.NOT_RUN))
     return PredicateResult(
         predicate, effect, judge_effect(effect, direction=predicate.direction, least=predicate.least)
     )
@@ -170,7 +170,7 @@ def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:
     return _measure_runs(contrast, data)
 
 
-def pair_rows(contrast: Contrast, rows: Sequence[Row]) -> dict[str, float]:
+def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, float]:
     """Return unit -> difference between the levels; units that lack a level are left out."""
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:

@@ -11,7 +11,7 @@ from microcoder.types import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BeforeAfter:
     """One row of the before/after table."""
 
     label: str
@@ -41,12 +41,12 @@ class Unscored:
         return self.training + self.before + self.after
 
 
-def compare(history: History, *, label: str = "all", k: int = 1, tier: str | None = None) -> Comparison:
+def compare(history: History, *, label: str = "all", k: int = 1, tier: str | None = None) -> BeforeAfter:
     """Compare pass@k (k = 1: accuracy) before and after, on one tier or on all problems."""
     ids = None if tier is None else {name for name, its_tier in history.tier_of.items() if its_tier == tier}
     before = _solved(history.before.solved if history.before else {}, ids)
     after = _solved(history.after.solved if history.after else {}, ids)
-    return Comparison(
+    return BeforeAfter(
         label=label,
         before=estimate_accuracy(before, k=k),
         after=estimate_accuracy(after, k=k),
@@ -54,7 +54,7 @@ def compare(history: History, *, label: str = "all", k: int = 1, tier: str | Non
     )
 
 
-def compare_by_tier(history: History) -> list[Comparison]:
+def compare_by_tier(history: History) -> list[BeforeAfter]:
     """Return one comparison a tier; none where problems have no tiers or the sample files are missing."""
     tiers = [tier for tier in history.tiers if tier in set(history.tier_of.values())]
     if tiers == ["untiered"]:

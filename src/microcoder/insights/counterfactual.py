@@ -15,14 +15,16 @@ from typing import Any
 
 from microcoder.config import load_config
 from microcoder.errors import DataError
-from microcoder.insights.jobs import Job, Row
+from microcoder.insights.jobs import Job, MeasuredValue
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.config import TrainConfig
 
 _EVALUATION_SEED = 1_000_003
 
 
-def step_under_rules(job: Job, *, rules: dict[str, dict[str, Any]], repeat_window_tokens: int = 10) -> Iterator[Row]:
+def step_under_rules(
+    job: Job, *, rules: dict[str, dict[str, Any]], repeat_window_tokens: int = 10
+) -> Iterator[MeasuredValue]:
     """Take one step under each rule, and yield what it did to held-out responses of the model before.
 
     Metrics, a value a seed: `length_shift`, the mean change of log-probability of truncated responses less
@@ -47,7 +49,7 @@ def step_under_rules(job: Job, *, rules: dict[str, dict[str, Any]], repeat_windo
         _check_alike(first, run, level)
         for metric, value in _measure(config, run, repeat_window_tokens).items():
             if value is not None:
-                yield Row(metric, level, f"seed{job.seed}", value)
+                yield MeasuredValue(metric, level, f"seed{job.seed}", value)
 
 
 def _train(config: TrainConfig, folder: Path) -> RunDirectory:

@@ -13,7 +13,7 @@ _MAX_LEARNT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownRollout:
     """One rollout on the page."""
 
     label: str
@@ -23,16 +23,16 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ExampleProblem:
     """One problem with one or two rollouts of it."""
 
     title: str
     problem_id: str
     why: str
-    rollouts: tuple[Shown, ...]
+    rollouts: tuple[ShownRollout, ...]
 
 
-def choose_examples(history: History) -> list[Example]:
+def choose_examples(history: History) -> list[ExampleProblem]:
     """Choose what was learnt, what was lost, what still fails and what was masked; the same files, the same choice."""
     before, after = _by_problem(history.samples_before), _by_problem(history.samples_after)
     both = sorted(before.keys() & after.keys())
@@ -48,7 +48,7 @@ def choose_examples(history: History) -> list[Example]:
 
 def _learnt(
     history: History, names: Sequence[str], before: dict[str, list[Row]], after: dict[str, list[Row]]
-) -> list[Example]:
+) -> list[ExampleProblem]:
     """The largest gain of each tier."""
     best: dict[str, tuple[float, str]] = {}
     for name in names:
@@ -58,7 +58,7 @@ def _learnt(
             best[tier] = (gain, name)
     chosen = [best[tier][1] for tier in history.tiers if tier in best][:_MAX_LEARNT]
     return [
-        Example(
+        ExampleProblem(
             title=f"Learnt: {name}",
             problem_id=name,
             why=f"{_tally(before[name])} before, {_tally(after[name])} after: the largest gain of its tier.",
@@ -71,22 +71,22 @@ def _learnt(
     ]
 
 
-def _lost(name: str, before: list[Row], after: list[Row]) -> Example | None:
+def _lost(name: str, before: list[Row], after: list[Row]) -> ExampleProblem | None:
     if _share_solved(after) >= _share_solved(before):
         return None
     why = f"{_tally(before)} before, {_tally(after)} after."
     shown = (*_shown("before", _pick(before, 1.0)), *_shown("after", _pick(after, 0.0)))
-    return Example(f"Lost: {name}", name, why, shown)
+    return ExampleProblem(f"Lost: {name}", name, why, shown)
 
 
-def _still_failing(name: str, after: list[Row]) -> Example | None:
+def _still_failing(name: str, after: list[Row]) -> ExampleProblem | None:
     if _pick(after, 1.0) or not _pick(after, 0.0):
         return None
     why = f"{_tally(after)} after training."
-    return Example(f"Still failing: {name}", name, why, _shown("after", _pick(after, 0.0)))
+    return ExampleProblem(f"Still failing: {name}", name, why, _shown("after", _pick(after, 0.0)))
 
 
-def _masked(history: History) -> list[Example]:
+def _masked(history: History) -> list[ExampleProblem]:
     """The latest masked training rollout, or else the latest truncated one."""
     latest_first = list(reversed(history.steps))
     for step in (s for s in latest_first if s.masked_share):
@@ -102,9 +102,9 @@ def _masked(history: History) -> list[Example]:
     return []
 
 
-def _training_example(kind: str, step: int, row: Row, why: str) -> Example:
+def _training_example(kind: str, step: int, row: Row, why: str) -> ExampleProblem:
     name = row["problem_id"]
-    return Example(f"{kind}: {name}", name, why, (Shown(f"training step {step}", row, is_training=True),))
+    return ExampleProblem(f"{kind}: {name}", name, why, (ShownRollout(f"training step {step}", row, is_training=True),))
 
 
 def _by_problem(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -132,9 +132,9 @@ def _tally(rows: Sequence[Row]) -> str:
     return f"{sum(map(_is_solved, scored))} of {len(scored)} samples solved"
 
 
-def _shown(label: str, row: Row | None) -> tuple[Shown, ...]:
-    return (Shown(label, row),) if row else ()
+def _shown(label: str, row: Row | None) -> tuple[ShownRollout, ...]:
+    return (ShownRollout(label, row),) if row else ()
 
 
-def _first(examples: Iterable[Example | None]) -> list[Example]:
+def _first(examples: Iterable[ExampleProblem | None]) -> list[ExampleProblem]:
     return [example for example in examples if example][:1]

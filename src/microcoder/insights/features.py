@@ -51,7 +51,7 @@ _LONG = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class MetricSeries:
     """A metric of one run; legend: E points in time, P held-out problems, B weightings of the problems."""
 
     time_E: Array
@@ -81,7 +81,7 @@ class Series:
         return self.weigh(np.ones((self.num_problems, 1)))[:, 0]
 
 
-def read_series(history: History, metric: str) -> Series | None:
+def read_series(history: History, metric: str) -> MetricSeries | None:
     """Return a metric of a run; None where the run did not record it."""
     import numpy as np
 
@@ -101,7 +101,7 @@ def read_series(history: History, metric: str) -> Series | None:
         rows = [[_number(getattr(s, _OF_STEP[metric]))] for s in history.steps]
     if not rows:
         return None
-    return Series(np.asarray(steps, dtype=float) / num_steps, np.asarray(rows, dtype=float))
+    return MetricSeries(np.asarray(steps, dtype=float) / num_steps, np.asarray(rows, dtype=float))
 
 
 def parse_feature(text: str) -> list[tuple[float, str]]:
@@ -116,7 +116,7 @@ def parse_feature(text: str) -> list[tuple[float, str]]:
     return [(-1.0 if index else 1.0, name) for index, name in enumerate(names)]
 
 
-def measure(series: Series, feature: str, weights_P_B: Array) -> Array:
+def measure(series: MetricSeries, feature: str, weights_P_B: Array) -> Array:
     """Return a feature of a series under each weighting of the problems (B,)."""
     import numpy as np
 
@@ -125,7 +125,7 @@ def measure(series: Series, feature: str, weights_P_B: Array) -> Array:
     return np.sum(parts, axis=0)
 
 
-def resolution(series: Series, feature: str) -> float:
+def resolution(series: MetricSeries, feature: str) -> float:
     """Return the grid on which a feature lies by construction: the times that were looked at; 0 for a free value."""
     import numpy as np
 

@@ -10,7 +10,7 @@ from microcoder.training.config import TrainConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeasuredValue:
     """One value of one unit under one level."""
 
     metric: str

@@ -15,7 +15,7 @@ from microcoder.errors import ConfigError
 from microcoder.insights.study import StudyFile, level_keys, resolve_config
 from microcoder.runs import write_text
 from microcoder.training.config import TrainConfig
-from microcoder.training.estimate import Estimate, estimate_run
+from microcoder.training.estimate import RunEstimate, estimate_run
 from microcoder.training.manifest import digest_config
 from microcoder.training.problems_config import ProblemFiles
 
@@ -23,7 +23,7 @@ _UNSAFE = " ,./%"
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class RunToStart:
     """One run to be started; studies that share it are all named."""
 
     names: list[str]
@@ -31,7 +31,7 @@ class Launch:
     recipe: Path
     seed: int
     config: TrainConfig
-    estimate: Estimate
+    estimate: RunEstimate
 
     @property
     def gpu_hours(self) -> float | None:
@@ -47,7 +47,7 @@ def write_plan(studies: Sequence[StudyFile], *, scale: str, output: Path, dollar
     Raises:
         ConfigError: no study has that scale.
     """
-    launches: dict[str, Launch] = {}
+    launches: dict[str, RunToStart] = {}
     for file in studies:
         for seed in file.scale(scale).seeds:
             for level in file.study.levels:
@@ -59,7 +59,7 @@ def write_plan(studies: Sequence[StudyFile], *, scale: str, output: Path, dollar
                 overlay = _write_overlay(file, scale=scale, level=level, output=output)
                 recipe = Path(os.path.relpath(file.path.parent / file.scale(scale).baseline))
                 estimate = estimate_run(config, device="gpu")
-                launches[digest] = Launch([name], overlay, recipe, seed, config, estimate)
+                launches[digest] = RunToStart([name], overlay, recipe, seed, config, estimate)
     if not launches:
         raise ConfigError(f"nothing to plan at {scale}")
     write_text(output / "launch.sh", "\n".join(["#!/bin/sh", "set -e", *map(_command, launches.values()), ""]))
@@ -86,7 +86,7 @@ def to_toml(value: object) -> str:
     return json.dumps(value)
 
 
-def _command(launch: Launch) -> str:
+def _command(launch: RunToStart) -> str:
     folder = Path("runs") / launch.overlay.parent.name / f"{launch.overlay.stem}-seed{launch.seed}"
     sharding = os.path.relpath(SHIPPED / "recipes" / "accelerate" / "fsdp.yaml")
     words = [
@@ -96,7 +96,7 @@ def _command(launch: Launch) -> str:
     return shlex.join(words)
 
 
-def _plan(launches: Sequence[Launch], scale: str, dollars_per_hour: float) -> list[str]:
+def _plan(launches: Sequence[RunToStart], scale: str, dollars_per_hour: float) -> list[str]:
     known = [hours for launch in launches if (hours := launch.gpu_hours) is not None]
     judging = sum(launch.estimate.judge_core_hours for launch in launches)
     rows = [

@@ -1,9 +1,9 @@
 """Measurements of a study that are no training runs: a function, its settings and a seed give paired rows.
 
 A measurement of one seed is a unit of work like a run: it has a folder named after what decides it, is done once, and
-its `summary.json`, written last, says that it is finished. The function is handed a `Job` and yields `Row`s:
+its `summary.json`, written last, says that it is finished. The function is handed a `Job` and yields `MeasuredValue`s:
 
-    def judge_both_ways(job: Job, *, samples: int = 4) -> Iterator[Row]: ...
+    def judge_both_ways(job: Job, *, samples: int = 4) -> Iterator[MeasuredValue]: ...
 
 Rows of one unit (a problem, a rollout, a pair) under several levels are compared with each other. Units that have the
 same name in several seeds are the same unit there, such as a held-out problem.
@@ -23,7 +23,7 @@ from typing import Any
 from microcoder.errors import ConfigError, DataError
 from microcoder.extensions import load_extension
 from microcoder.insights.design import Measurement
-from microcoder.insights.jobs import Job, Row
+from microcoder.insights.jobs import Job, MeasuredValue
 from microcoder.insights.provenance import digest_code
 from microcoder.runs import read_json, read_rows, write_json, write_text
 from microcoder.training.config import TrainConfig
@@ -73,7 +73,7 @@ def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
     return summary
 
 
-def check_row(row: Row, measurement: Measurement) -> Row:
+def check_row(row: MeasuredValue, measurement: Measurement) -> MeasuredValue:
     """Return a row that the study knows.
 
     Raises:
@@ -96,7 +96,7 @@ def is_measured(folder: Path) -> bool:
     return (folder / "summary.json").exists()
 
 
-def read_measured(folder: Path) -> tuple[list[Row], dict[str, Any]]:
+def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
     """Return the rows and the summary of a finished measurement.
 
     Raises:
@@ -104,12 +104,12 @@ def read_measured(folder: Path) -> tuple[list[Row], dict[str, Any]]:
     """
     summary = read_json(folder / "summary.json", what="measurement")
     try:
-        return [Row(**row) for row in read_rows(folder / "rows.jsonl")], summary
+        return [MeasuredValue(**row) for row in read_rows(folder / "rows.jsonl")], summary
     except TypeError as error:
         raise DataError(f"{folder / 'rows.jsonl'} was not written by this version: {error}") from None
 
 
-def _iterate(found: object, reference: str) -> Iterable[Row]:
+def _iterate(found: object, reference: str) -> Iterable[MeasuredValue]:
     if not isinstance(found, Iterable):
         raise ConfigError(f"measurement {reference} returned {type(found).__name__}; it must yield rows")
     return found

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from microcoder.errors import DataError, EvaluatorFault
-from microcoder.insights.jobs import Job, Row
+from microcoder.insights.jobs import Job, MeasuredValue
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.types import Program
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ACCEPTED = "accepted"
 
 
-def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[Row]:
+def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[MeasuredValue]:
     """Yield the share of a run's training rollouts that are accepted by the robust and by the strict comparison.
 
     Metrics: `accepted`, problem by problem, of what the untrained model wrote in the first step, levels `robust` and
@@ -54,8 +54,8 @@ def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[Row]:
             if step == steps[0]:
                 yield from _by_problem(rows, both, seed=job.seed)
     num = max(1, round(share * len(steps)))
-    yield Row("gap", "early", f"seed{job.seed}", fmean(gaps[step] for step in steps[:num]))
-    yield Row("gap", "late", f"seed{job.seed}", fmean(gaps[step] for step in steps[-num:]))
+    yield MeasuredValue("gap", "early", f"seed{job.seed}", fmean(gaps[step] for step in steps[:num]))
+    yield MeasuredValue("gap", "late", f"seed{job.seed}", fmean(gaps[step] for step in steps[-num:]))
 
 
 def _judge_accepted(
@@ -82,10 +82,12 @@ def _judge_accepted(
     return judged
 
 
-def _by_problem(rows: Sequence[Mapping[str, Any]], both: Sequence[tuple[float, float]], *, seed: int) -> Iterator[Row]:
+def _by_problem(
+    rows: Sequence[Mapping[str, Any]], both: Sequence[tuple[float, float]], *, seed: int
+) -> Iterator[MeasuredValue]:
     of: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row, pair in zip(rows, both, strict=True):
         of[row["problem_id"]].append(pair)
     for problem, pairs in of.items():
         for level, place in (("robust", 0), ("strict", 1)):
-            yield Row("accepted", level, f"seed{seed}/{problem}", fmean(pair[place] for pair in pairs))
+            yield MeasuredValue("accepted", level, f"seed{seed}/{problem}", fmean(pair[place] for pair in pairs))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from microcoder.config import flatten
 from microcoder.insights import figures
 from microcoder.insights.arms import Arms, compare_arms
-from microcoder.insights.comparison import Comparison, compare, compare_by_tier, count_unscored
+from microcoder.insights.comparison import BeforeAfter, compare, compare_by_tier, count_unscored
 from microcoder.insights.examples import choose_examples
 from microcoder.insights.figures import Chart, HeldOutPoint
 from microcoder.insights.history import History, missing_extra, read_history
@@ -156,7 +156,7 @@ def _context(history: History, charts: Sequence[Chart]) -> dict[str, Any]:
     }
 
 
-def _warnings(history: History, headline: Comparison) -> Iterator[str]:
+def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
     """What a reader must know before trusting the numbers; unscored samples have their own banner."""
     before, after, summary = history.before, history.after, history.summary or {}
     if not history.is_finished:

@@ -18,17 +18,17 @@ from microcoder.insights.claims import (
 )
 from microcoder.insights.design import Contrast
 from microcoder.insights.history import History, read_history
-from microcoder.insights.jobs import Row
+from microcoder.insights.jobs import MeasuredValue
 from microcoder.insights.measurements import read_measured
 from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work, plan_work
-from microcoder.insights.verdicts import Verdict
+from microcoder.insights.verdicts import ClaimFinding
 from microcoder.runs import read_json
 
 FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedStudy:
     """A study, its finished work, and what that says."""
 
     file: StudyFile
@@ -58,7 +58,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Replication:
     """What became of the conclusions of one report in another, with other seeds."""
 
     kept: tuple[str, ...]
@@ -80,19 +80,21 @@ def judge_studies(
     root: Path,
     code: str | None = None,
     seeds_from: int = 0,
-) -> list[Judged]:
+) -> list[JudgedStudy]:
     """Judge studies by their finished work, as one family of claims; arguments as in `plan_runs`."""
     judged = [judge_study(file, scale=scale, root=root, code=code, seeds_from=seeds_from) for file in files]
     adjusted = iter(adjust_claims([result for study in judged for result in study.claims]))
     return [replace(study, claims=[next(adjusted) for _ in study.claims]) for study in judged]
 
 
-def judge_study(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> Judged:
+def judge_study(
+    file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
+) -> JudgedStudy:
     """Read a study's finished work and judge each claim by itself."""
     return judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
 
 
-def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> Judged:
+def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedStudy:
     """Read what is finished of a study's planned work and judge each claim by itself."""
     runs = [work for work in works if isinstance(work, StudyRun)]
     measurements = [work for work in works if isinstance(work, StudyMeasurement)]
@@ -100,17 +102,17 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> Judged:
     for run in runs:
         if run.is_finished:
             histories[run.level][run.seed] = read_history(run.folder)
-    measured: dict[str, dict[int, Sequence[Row]]] = {name: {} for name in file.study.measurements}
+    measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in file.study.measurements}
     summaries = []
     for work in measurements:
         if work.is_finished:
             measured[work.name][work.seed], summary = read_measured(work.folder)
             summaries.append(summary)
     data = StudyData(file.study, histories, measured)
-    return Judged(file, scale, runs, measurements, data, summaries, judge_claims(file.study.claims, data))
+    return JudgedStudy(file, scale, runs, measurements, data, summaries, judge_claims(file.study.claims, data))
 
 
-def as_records(judged: Sequence[Judged]) -> dict[str, Any]:
+def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
     """Return what a report says, as plain values."""
     return {
         "format": FORMAT,
@@ -133,23 +135,23 @@ def read_results(path: Path) -> dict[str, Any]:
     return found
 
 
-def compare_results(first: Mapping[str, Any], second: Mapping[str, Any]) -> Comparison:
+def compare_results(first: Mapping[str, Any], second: Mapping[str, Any]) -> Replication:
     """Say which conclusions of the first report are also those of the second."""
     verdicts = {claim["id"]: claim["verdict"] for claim in second["claims"]}
     kept, changed = [], []
     for claim in first["claims"]:
         name, verdict = claim["id"], claim["verdict"]
-        if not Verdict(verdict).is_conclusive:
+        if not ClaimFinding(verdict).is_conclusive:
             continue
-        other = verdicts.get(name, Verdict.NOT_RUN.value)
+        other = verdicts.get(name, ClaimFinding.NOT_RUN.value)
         if other == verdict:
             kept.append(name)
         else:
             changed.append((name, verdict, other))
-    return Comparison(tuple(kept), tuple(changed))
+    return Replication(tuple(kept), tuple(changed))
 
 
-def _claim_record(study: Judged, result: ClaimResult) -> dict[str, Any]:
+def _claim_record(study: JudgedStudy, result: ClaimResult) -> dict[str, Any]:
     claim = result.claim
     return {
         "id": claim.id,

@@ -25,8 +25,8 @@ from microcoder.insights.design import Claim, Study
 from microcoder.insights.effects import ALPHA
 from microcoder.insights.results import judge_work
 from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work, distinct_work, plan_work
-from microcoder.insights.verdicts import Verdict
-from microcoder.insights.workload import Speeds
+from microcoder.insights.verdicts import ClaimFinding
+from microcoder.insights.workload import StudySpeeds
 
 Look = Callable[[StudyFile], Sequence[ClaimResult]]
 """Judges a study's claims by what is finished."""
@@ -160,7 +160,7 @@ class Rounds:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """The work of some studies, and the rounds in which it is done."""
 
     works: Sequence[Work]
@@ -168,17 +168,17 @@ class Plan:
     shared: Sequence[Work]
     """The same, with a piece for each study that needs it."""
     rounds: Rounds
-    speeds: Speeds
+    speeds: StudySpeeds
 
 
 def plan_rounds(
     studies: Sequence[StudyFile], *, scale: str, root: Path, seeds_from: int, jobs: int, budget_seconds: float | None
-) -> Plan:
+) -> StudyPlan:
     """Return what some studies need; arguments as in `plan_runs` and `Rounds`."""
     planned = {file.name: plan_work(file, scale=scale, root=root, seeds_from=seeds_from) for file in studies}
     shared = [work for found in planned.values() for work in found]
     works = distinct_work(shared)
-    speeds = Speeds(works)
+    speeds = StudySpeeds(works)
     rounds = Rounds(
         [(file, planned[file.name]) for file in studies],
         look=lambda file: judge_work(file, planned[file.name], scale=scale).claims,
@@ -186,7 +186,7 @@ def plan_rounds(
         budget_seconds=budget_seconds,
         spent_seconds=speeds.spent_seconds / jobs,
     )
-    return Plan(works, shared, rounds, speeds)
+    return StudyPlan(works, shared, rounds, speeds)
 
 
 def split_rounds(study: Study, works: Sequence[Work]) -> list[list[Work]]:
@@ -212,7 +212,7 @@ def needed_work(study: Study, results: Sequence[ClaimResult]) -> tuple[set[str],
     levels: set[str] = set()
     measurements: set[str] = set()
     for result in results:
-        if result.primary is None or result.raw is Verdict.CANNOT_APPEAR or is_precise(result, study):
+        if result.primary is None or result.raw is ClaimFinding.CANNOT_APPEAR or is_precise(result, study):
             continue
         wanted, read = compared_work(result.claim, study)
         levels |= wanted

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from microcoder.config import load_config
 from microcoder.insights.features import holding_temperature
-from microcoder.insights.jobs import Job, Row
+from microcoder.insights.jobs import Job, MeasuredValue
 from microcoder.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _EVALUATION_SEED = 1_000_003
 
 def sweep_temperatures(
     job: Job, *, grid: tuple[float, ...], num_problems: int = 64, converged_diversity: float = 0.7
-) -> Iterator[Row]:
+) -> Iterator[MeasuredValue]:
     """Sample training problems with the untrained model, and with a trained one, at each temperature.
 
     Metrics, a value a seed: `diversity` of the untrained model, a level a temperature (`T 0.6`); `chosen`, level
@@ -38,13 +38,13 @@ def sweep_temperatures(
         for label, keys in (("untrained", {}), ("trained", _as_model(next(iter(job.runs.values())) / "model")))
     )
     unit = f"seed{job.seed}"
-    yield Row("chosen", "rule", unit, untrained.choice.temperature)
+    yield MeasuredValue("chosen", "rule", unit, untrained.choice.temperature)
     for point in untrained.points:
         if point.diversity is not None:
-            yield Row("diversity", f"T {point.temperature:g}", unit, point.diversity)
+            yield MeasuredValue("diversity", f"T {point.temperature:g}", unit, point.diversity)
     for label, probe in (("untrained", untrained), ("trained", trained)):
         if (held := holding_temperature([asdict(point) for point in probe.points])) is not None:
-            yield Row("holding_temperature", label, unit, held)
+            yield MeasuredValue("holding_temperature", label, unit, held)
 
 
 def _as_model(folder: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from microcoder.insights.effects import Effect
-from microcoder.insights.features import METRICS, SHARES, Metric, Series
+from microcoder.insights.features import METRICS, SHARES, Metric, MetricSeries
 from microcoder.insights.figures import (
     BLACK,
     BLUE,
@@ -25,7 +25,7 @@ from microcoder.insights.figures import (
     render,
 )
 from microcoder.insights.power import expected_half_width
-from microcoder.insights.verdicts import Verdict
+from microcoder.insights.verdicts import ClaimFinding
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,11 +42,11 @@ LABELS: Mapping[Metric, str] = {
     "heldout_diversity": "held-out diversity",
     "holding_temperature": "highest holding temperature",
 }
-COLOUR_OF: Mapping[Verdict, str] = {
-    Verdict.SUPPORTED: GREEN,
-    Verdict.CONTRADICTED: VERMILION,
-    Verdict.INCONCLUSIVE: ORANGE,
-    Verdict.CANNOT_APPEAR: "#999999",
+COLOUR_OF: Mapping[ClaimFinding, str] = {
+    ClaimFinding.SUPPORTED: GREEN,
+    ClaimFinding.CONTRADICTED: VERMILION,
+    ClaimFinding.INCONCLUSIVE: ORANGE,
+    ClaimFinding.CANNOT_APPEAR: "#999999",
 }
 _COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
 _FARTHEST = 6.0
@@ -64,11 +64,11 @@ class Bar:
     effect: Effect
     least: float
     direction: str
-    verdict: Verdict
+    verdict: ClaimFinding
 
 
 def draw_curves(
-    study: str, metric: str, by_level: Mapping[str, Sequence[Series]], *, reference: str, num_steps: int
+    study: str, metric: str, by_level: Mapping[str, Sequence[MetricSeries]], *, reference: str, num_steps: int
 ) -> Chart:
     """Draw the mean over seeds of each level, with its 95 % interval as a band."""
     import numpy as np

@@ -14,10 +14,10 @@ from microcoder.insights.design import QUICK, Contrast, FigureChoice
 from microcoder.insights.expectations import tell_expectation
 from microcoder.insights.figures import Chart
 from microcoder.insights.history import missing_extra
-from microcoder.insights.results import Judged, as_records
+from microcoder.insights.results import JudgedStudy, as_records
 from microcoder.insights.study import level_keys
 from microcoder.insights.study_figures import Bar, draw_curves, draw_effects, draw_levels
-from microcoder.insights.verdicts import Verdict
+from microcoder.insights.verdicts import ClaimFinding
 from microcoder.insights.wording import (
     count_verdicts,
     format_check,
@@ -34,7 +34,7 @@ LEARNT = "what-we-learnt.md"
 """A page that a person writes; the index names it if it is there."""
 
 
-def write_study_report(judged: Sequence[Judged], *, output: Path, has_index: bool = True) -> Path:
+def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index: bool = True) -> Path:
     """Write the pages of some studies; return the page to begin with.
 
     Args:
@@ -56,7 +56,7 @@ def write_study_report(judged: Sequence[Judged], *, output: Path, has_index: boo
         raise missing_extra(error) from None
 
 
-def _nothing_finished(judged: Sequence[Judged]) -> str:
+def _nothing_finished(judged: Sequence[JudgedStudy]) -> str:
     folder = next(work.folder.parent for study in judged for work in (*study.runs, *study.measurements))
     root, scale = folder.parent, judged[0].scale
     others = sorted(path.name for path in root.glob("*") if path.is_dir() and path not in (folder, root / "logs"))
@@ -64,7 +64,7 @@ def _nothing_finished(judged: Sequence[Judged]) -> str:
     return f"no finished {scale} run of these studies in {folder}; type `microcoder study run`{hint}"
 
 
-def _write_page(judged: Judged, output: Path) -> None:
+def _write_page(judged: JudgedStudy, output: Path) -> None:
     name = judged.file.name
     for old in output.glob(f"{name}*.svg"):
         old.unlink()
@@ -99,7 +99,7 @@ def _picture(chart: Chart | None) -> list[str]:
     return [f"![{chart.title}. {chart.description}]({chart.name}.svg)", ""] if chart else []
 
 
-def _claim_row(result: ClaimResult, judged: Judged) -> str:
+def _claim_row(result: ClaimResult, judged: JudgedStudy) -> str:
     claim, part = result.claim, result.primary
     if part is None:
         return _row([claim.id, claim.short, f"**{result.verdict}**", "-", "-", "-", "-"])
@@ -117,7 +117,7 @@ def _claim_row(result: ClaimResult, judged: Judged) -> str:
     )
 
 
-def _claim(result: ClaimResult, judged: Judged) -> list[str]:
+def _claim(result: ClaimResult, judged: JudgedStudy) -> list[str]:
     """What stood before the runs, and what they gave, of one claim."""
     claim = result.claim
     lines = [
@@ -131,7 +131,7 @@ def _claim(result: ClaimResult, judged: Judged) -> list[str]:
     if expectation := tell_expectation(claim, judged.file, scale=judged.scale):
         lines += [expectation, ""]
     lines += [line for check in result.checks for line in (f"Check: {format_check(check, judged.file.study)}.", "")]
-    if result.verdict is Verdict.CANNOT_APPEAR and all(check.is_reached for check in result.checks):
+    if result.verdict is ClaimFinding.CANNOT_APPEAR and all(check.is_reached for check in result.checks):
         lines += ["The runs that are compared are the same in every seed: the setting changed nothing.", ""]
     if result.raw is not result.verdict:
         lines += [
@@ -150,7 +150,7 @@ def _claim(result: ClaimResult, judged: Judged) -> list[str]:
     return [*lines, claim.note, ""] if claim.note else lines
 
 
-def _part_row(part: PredicateResult, role: str, judged: Judged) -> str:
+def _part_row(part: PredicateResult, role: str, judged: JudgedStudy) -> str:
     study, effect = judged.file.study, part.effect
     unit = unit_of(part.predicate, study)
     compared, claimed = name_comparison(part.predicate, study), format_least(part.predicate, study)
@@ -164,7 +164,7 @@ def _part_row(part: PredicateResult, role: str, judged: Judged) -> str:
     )
 
 
-def _levels(judged: Judged) -> list[str]:
+def _levels(judged: JudgedStudy) -> list[str]:
     study = judged.file.study
     if not study.levels:
         return []
@@ -194,7 +194,7 @@ def _levels(judged: Judged) -> list[str]:
     return [*rows, ""]
 
 
-def _measurements(judged: Judged) -> list[str]:
+def _measurements(judged: JudgedStudy) -> list[str]:
     study = judged.file.study
     if not study.measurements:
         return []
@@ -206,7 +206,7 @@ def _measurements(judged: Judged) -> list[str]:
     return [*rows, ""]
 
 
-def _figure(judged: Judged) -> Chart | None:
+def _figure(judged: JudgedStudy) -> Chart | None:
     """The one figure of a page; None as long as there is nothing to draw."""
     chosen, name = judged.file.study.figure, f"{judged.file.name}-figure"
     if chosen is not None:
@@ -223,7 +223,7 @@ def _bar(result: ClaimResult) -> Bar | None:
     return Bar(label, part.effect, part.predicate.least, part.predicate.direction, result.verdict)
 
 
-def _curves(judged: Judged, chosen: FigureChoice, name: str) -> Chart | None:
+def _curves(judged: JudgedStudy, chosen: FigureChoice, name: str) -> Chart | None:
     by_level = {level: _all_series(judged.data, level, chosen.metric) for level in chosen.levels}
     if not any(by_level.values()):
         return None
@@ -235,7 +235,7 @@ def _all_series(data: StudyData, level: str, metric: str) -> list[Any]:
     return [s for seed in sorted(data.histories[level]) if (s := data.series(level, seed, metric)) is not None]
 
 
-def _measured_figure(judged: Judged, chosen: FigureChoice, name: str) -> Chart | None:
+def _measured_figure(judged: JudgedStudy, chosen: FigureChoice, name: str) -> Chart | None:
     effects = {}
     for level in chosen.levels:
         contrast = Contrast(metric=chosen.metric, measurement=chosen.measurement, of=(level,))
@@ -246,7 +246,7 @@ def _measured_figure(judged: Judged, chosen: FigureChoice, name: str) -> Chart |
     return draw_levels(name, metric.says, effects, is_share=metric.unit == "share") if effects else None
 
 
-def _write_index(judged: Sequence[Judged], output: Path) -> Path:
+def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
     found = {result.claim.id: (study, result) for study in judged for result in study.claims}
     results = [result for _, result in found.values() if not result.claim.says]
     missing = [name for name in INSIGHTS if name not in found]
@@ -286,13 +286,13 @@ def _in_order(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _index_row(name: str, judged: Judged, result: ClaimResult) -> str:
+def _index_row(name: str, judged: JudgedStudy, result: ClaimResult) -> str:
     part = result.primary
     effect = format_effect(part.effect, unit_of(part.predicate, judged.file.study)) if part else "-"
     return _row([name, result.claim.short, f"**{result.verdict}**", effect, f"[study]({judged.file.name}.md)"])
 
 
-def _reproduce(judged: Sequence[Judged]) -> list[str]:
+def _reproduce(judged: Sequence[JudgedStudy]) -> list[str]:
     """What gives these numbers again."""
     distinct = {history.run.root: history for study in judged for history in study.histories}.values()
     summaries = [summary for study in judged for summary in study.summaries]
@@ -330,7 +330,7 @@ def _adjusted_p(result: ClaimResult) -> str:
     found = result.adjusted
     if found is None:
         return "-"
-    one_of = {Verdict.SUPPORTED: found.p_for, Verdict.CONTRADICTED: found.p_against}
+    one_of = {ClaimFinding.SUPPORTED: found.p_for, ClaimFinding.CONTRADICTED: found.p_against}
     p = one_of.get(result.raw, min(found.p_for, found.p_against))
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 

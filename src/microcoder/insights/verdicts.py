@@ -26,7 +26,7 @@ from microcoder.insights.design import Direction
 from microcoder.insights.effects import ALPHA, Effect
 
 
-class Verdict(StrEnum):
+class ClaimFinding(StrEnum):
     """What finished work says about a claim."""
 
     SUPPORTED = "supported"
@@ -41,14 +41,14 @@ class Verdict(StrEnum):
     @property
     def is_conclusive(self) -> bool:
         """It is for or against the claim."""
-        return self in (Verdict.SUPPORTED, Verdict.CONTRADICTED)
+        return self in (ClaimFinding.SUPPORTED, ClaimFinding.CONTRADICTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What an effect says about a predicate by itself; p-values are two-sided, under 5 % if the interval excludes."""
 
-    verdict: Verdict
+    verdict: ClaimFinding
     p_for: float = 1.0
     """Of the null hypothesis that "supported" rejects."""
     p_against: float = 1.0
@@ -58,7 +58,7 @@ class Judgement:
 def judge_effect(effect: Effect, *, direction: Direction, least: float) -> Judgement:
     """Say what an effect means for a predicate."""
     if not math.isfinite(effect.value):
-        return Judgement(Verdict.NOT_RUN)
+        return Judgement(ClaimFinding.NOT_RUN)
     if direction == "lower":
         effect = effect.mirrored
     if direction == "same":
@@ -69,7 +69,9 @@ def judge_effect(effect: Effect, *, direction: Direction, least: float) -> Judge
     else:
         is_for, is_against = effect.low > 0 and effect.high >= least, effect.high < least
         p_for, p_against = 2 * effect.p_above(0.0), 2 * effect.p_below(least)
-    verdict = Verdict.SUPPORTED if is_for else Verdict.CONTRADICTED if is_against else Verdict.INCONCLUSIVE
+    verdict = (
+        ClaimFinding.SUPPORTED if is_for else ClaimFinding.CONTRADICTED if is_against else ClaimFinding.INCONCLUSIVE
+    )
     return Judgement(verdict, min(1.0, p_for), min(1.0, p_against))
 
 
@@ -79,8 +81,8 @@ def adjust_judgements(judgements: Mapping[str, Judgement]) -> dict[str, Judgemen
     p_against = adjust_p_values({name: found.p_against for name, found in judgements.items()})
     adjusted = {}
     for name, found in judgements.items():
-        p = p_for[name] if found.verdict is Verdict.SUPPORTED else p_against[name]
-        verdict = Verdict.INCONCLUSIVE if found.verdict.is_conclusive and p > ALPHA else found.verdict
+        p = p_for[name] if found.verdict is ClaimFinding.SUPPORTED else p_against[name]
+        verdict = ClaimFinding.INCONCLUSIVE if found.verdict.is_conclusive and p > ALPHA else found.verdict
         adjusted[name] = Judgement(verdict, p_for[name], p_against[name])
     return adjusted
 

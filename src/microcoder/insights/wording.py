@@ -10,8 +10,8 @@ from microcoder.insights.claims import CheckResult, ClaimResult, PredicateResult
 from microcoder.insights.design import Contrast, Predicate, Study, Unit
 from microcoder.insights.effects import Effect
 from microcoder.insights.power import count_seeds
-from microcoder.insights.results import Judged
-from microcoder.insights.verdicts import Verdict
+from microcoder.insights.results import JudgedStudy
+from microcoder.insights.verdicts import ClaimFinding
 
 _SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " nats", "1": ""}
 _MOST_NAMED = 4
@@ -95,11 +95,11 @@ def tell_claim(result: ClaimResult, study: Study) -> str:
     part = result.primary
     effect = f", {format_effect(part.effect, unit_of(part.predicate, study))}" if part and part.effect else ""
     missed = [format_check(check, study) for check in result.checks if not check.is_reached]
-    why = f" ({'; '.join(missed)})" if result.verdict is Verdict.CANNOT_APPEAR and missed else ""
+    why = f" ({'; '.join(missed)})" if result.verdict is ClaimFinding.CANNOT_APPEAR and missed else ""
     return f"{result.claim.id:<4}{result.verdict}{effect}: {result.claim.short}{why}"
 
 
-def open_page(judged: Judged) -> list[str]:
+def open_page(judged: JudgedStudy) -> list[str]:
     """Return the five sentences: asked, done, seen, what it means, what next."""
     study = judged.file.study
     return [
@@ -115,8 +115,8 @@ def count_verdicts(results: Sequence[ClaimResult]) -> str:
     """Return how many claims got which verdict, in words."""
     counts = Counter(result.verdict for result in results)
     told = []
-    for verdict in Verdict:
-        verb = "" if verdict is Verdict.CANNOT_APPEAR else "is " if counts[verdict] == 1 else "are "
+    for verdict in ClaimFinding:
+        verb = "" if verdict is ClaimFinding.CANNOT_APPEAR else "is " if counts[verdict] == 1 else "are "
         told += [f"{counts[verdict]} {verb}{verdict}"] if counts[verdict] else []
     return join_words(told)
 
@@ -126,7 +126,7 @@ def join_words(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
-def _seen(judged: Judged) -> str:
+def _seen(judged: JudgedStudy) -> str:
     """The effect of a single claim, or the counts of several with the clearest of their effects."""
     study = judged.file.study
     tested = [(r, r.primary) for r in judged.claims if r.primary and r.primary.effect]
@@ -156,17 +156,17 @@ def _subject(part: PredicateResult, study: Study) -> str:
 def _meaning(results: Sequence[ClaimResult]) -> str:
     """What was concluded in words, the rest by its names."""
     clauses = [
-        _clause("this experiment supports that", Verdict.SUPPORTED, results),
-        _clause("it excludes, at the size that would matter, that", Verdict.CONTRADICTED, results),
-        _clause("it leaves open whether", Verdict.INCONCLUSIVE, results),
-        _names("the treatment reached too little here to ask about", Verdict.CANNOT_APPEAR, results),
-        _names("more than this scale is needed for", Verdict.UNDECIDABLE, results),
-        _names("nothing has been run for", Verdict.NOT_RUN, results),
+        _clause("this experiment supports that", ClaimFinding.SUPPORTED, results),
+        _clause("it excludes, at the size that would matter, that", ClaimFinding.CONTRADICTED, results),
+        _clause("it leaves open whether", ClaimFinding.INCONCLUSIVE, results),
+        _names("the treatment reached too little here to ask about", ClaimFinding.CANNOT_APPEAR, results),
+        _names("more than this scale is needed for", ClaimFinding.UNDECIDABLE, results),
+        _names("nothing has been run for", ClaimFinding.NOT_RUN, results),
     ]
     return f"{_capital('; '.join(clause for clause in clauses if clause))}."
 
 
-def _clause(lead: str, verdict: Verdict, results: Sequence[ClaimResult]) -> str:
+def _clause(lead: str, verdict: ClaimFinding, results: Sequence[ClaimResult]) -> str:
     named = [f"{r.claim.short} ({r.claim.id})" for r in results if r.verdict is verdict]
     if not named:
         return ""
@@ -175,12 +175,12 @@ def _clause(lead: str, verdict: Verdict, results: Sequence[ClaimResult]) -> str:
     return f"{lead.rpartition(' ')[0]} {join_words(told)}"
 
 
-def _names(lead: str, verdict: Verdict, results: Sequence[ClaimResult]) -> str:
+def _names(lead: str, verdict: ClaimFinding, results: Sequence[ClaimResult]) -> str:
     named = [r.claim.id for r in results if r.verdict is verdict]
     return f"{lead} {join_words(named)}" if named else ""
 
 
-def _next(judged: Judged) -> str:
+def _next(judged: JudgedStudy) -> str:
     """The study's own words, and what would settle what is open."""
     needed = {}
     for result in judged.claims:
@@ -196,7 +196,7 @@ def _next(judged: Judged) -> str:
 def _seeds_to_settle(result: ClaimResult) -> int | None:
     """Seeds for a half width of half the smallest effect, by the spread that was seen; None if it is not open."""
     part = result.primary
-    if part is None or part.effect is None or result.verdict is not Verdict.INCONCLUSIVE:
+    if part is None or part.effect is None or result.verdict is not ClaimFinding.INCONCLUSIVE:
         return None
     effect = part.effect
     if effect.num_seeds < 2 or not math.isfinite(effect.half_width):

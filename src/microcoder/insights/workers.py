@@ -36,7 +36,7 @@ class StudyObserver(Protocol):
         """It is done, or has failed: the event has `error`."""
 
 
-class Source(Protocol):
+class WorkSource(Protocol):
     """Where work comes from; calls come from one thread at a time."""
 
     @property
@@ -53,14 +53,14 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedWork:
     """Work that could not be finished."""
 
     work: Work
     error: str
 
 
-class Workers:
+class StudyWorkers:
     """Does work by several processes; `run` returns when all is done or has failed."""
 
     def __init__(self, *, jobs: int, logs: Path, observer: StudyObserver, command: Sequence[str] = ()) -> None:
@@ -69,10 +69,10 @@ class Workers:
         self._lock = threading.Lock()
         self._is_stopping = threading.Event()
         self._processes: dict[int, subprocess.Popen[str]] = {}
-        self._failures: list[Failure] = []
+        self._failures: list[FailedWork] = []
         self._broken: Exception | None = None
 
-    def run(self, source: Source) -> list[Failure]:
+    def run(self, source: WorkSource) -> list[FailedWork]:
         """Do the work; return what failed.
 
         Raises:
@@ -96,7 +96,7 @@ class Workers:
             raise self._broken
         return self._failures
 
-    def _guard(self, number: int, source: Source) -> None:
+    def _guard(self, number: int, source: WorkSource) -> None:
         """An error of ours, such as finished work that cannot be read, ends everything and is raised by `run`."""
         try:
             self._work(number, source)
@@ -121,7 +121,7 @@ class Workers:
                 if process.poll() is None:
                     process.send_signal(number)
 
-    def _work(self, number: int, source: Source) -> None:
+    def _work(self, number: int, source: WorkSource) -> None:
         process: subprocess.Popen[str] | None = None
         last: dict[str, Any] | None = None
         while (work := self._take(source)) is not None:
@@ -138,7 +138,7 @@ class Workers:
                 break
             if last["kind"] == "failed":
                 with self._lock:
-                    self._failures.append(Failure(work, last["error"]))
+                    self._failures.append(FailedWork(work, last["error"]))
                 # What failed may have left it half-loaded or short of memory.
                 if process is not None:
                     _dismiss(process)
@@ -148,7 +148,7 @@ class Workers:
         if process is not None:
             _dismiss(process)
 
-    def _take(self, source: Source) -> Work | None:
+    def _take(self, source: WorkSource) -> Work | None:
         """Wait for the next piece of work; None when there is no more."""
         while not self._is_stopping.is_set():
             with self._lock:

@@ -44,7 +44,7 @@ def count_work(config: TrainConfig) -> float:
     return SECONDS_PER_RUN + SECONDS_PER_TOKEN * rollouts * longest + SECONDS_PER_SAMPLED_TOKEN * sampled
 
 
-class Speeds:
+class StudySpeeds:
     """How long work takes on this machine, from what is finished: study by study, since their worlds differ."""
 
     def __init__(self, works: Sequence[Work]) -> None:
@@ -96,7 +96,7 @@ def remaining_work(run: StudyRun) -> float:
     return count_work(run.config) * (1 - done)
 
 
-def estimate_seconds(missing: Sequence[Work], *, jobs: int, speeds: Speeds) -> float:
+def estimate_seconds(missing: Sequence[Work], *, jobs: int, speeds: StudySpeeds) -> float:
     """Return the wall seconds that missing work will take by several processes."""
     if not missing:
         return 0.0

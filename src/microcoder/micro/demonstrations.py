@@ -23,7 +23,7 @@ from microcoder.micro.templates import (
     TIERS,
     Step,
     Style,
-    Task,
+    TemplateTask,
     Tier,
     choose,
     draw_step,
@@ -75,7 +75,7 @@ class Demonstration:
     flaws: tuple[str, ...]
     """What is wrong with it: misread, slip, form, cut. Without any it is right; `form` may still be accepted, and
     a slip may by luck make no difference."""
-    task: Task
+    task: TemplateTask
     """What was asked."""
 
 
@@ -94,7 +94,9 @@ def generate_demonstrations(
         yield _demonstrate(task, statement, noise or DemonstrationNoise(), generator)
 
 
-def _demonstrate(task: Task, statement: str, noise: DemonstrationNoise, generator: random.Random) -> Demonstration:
+def _demonstrate(
+    task: TemplateTask, statement: str, noise: DemonstrationNoise, generator: random.Random
+) -> Demonstration:
     num_plans = generator.choices(range(len(noise.plan_weights)), noise.plan_weights)[0]
     is_repeating = generator.random() < noise.repeat_share
     if generator.random() < noise.ramble_share:
@@ -109,7 +111,7 @@ def _demonstrate(task: Task, statement: str, noise: DemonstrationNoise, generato
     snippets = [_snippet(step, num_plans, noise, generator) for step in understood]
     has_form_slip = generator.random() < noise.form_share
     code = render_program(
-        Task(task.template, understood, task.style),
+        TemplateTask(task.template, understood, task.style),
         snippets,
         hand=draw_hand(task, generator),
         names=generator.random() < 0.3,

@@ -10,7 +10,17 @@ from microcoder.errors import DataError
 from microcoder.micro.chains.problems import generate_chain_problems
 from microcoder.micro.programs import FUNCTION_NAME, reference_program
 from microcoder.micro.statements import write_statement
-from microcoder.micro.templates import STYLES, TIERS, Split, Style, Task, Tier, draw_task, draw_template, split_of
+from microcoder.micro.templates import (
+    STYLES,
+    TIERS,
+    Split,
+    Style,
+    TemplateTask,
+    Tier,
+    draw_task,
+    draw_template,
+    split_of,
+)
 from microcoder.micro.testing import make_tests
 from microcoder.types import Problem
 
@@ -72,7 +82,7 @@ def generate_problems(
 
 def draw_tasks(
     generator: random.Random, *, tiers: Sequence[Tier], styles: Sequence[Style], split: Split
-) -> Iterator[tuple[Task, str]]:
+) -> Iterator[tuple[TemplateTask, str]]:
     """Draw tasks of a split with their statements, without end; tiers come up at random."""
     while True:
         template = draw_template(generator.choice(tiers), generator)
@@ -95,7 +105,7 @@ def _check(split: str, tiers: Sequence[str], styles: Sequence[str], world: str) 
             raise DataError(f"{what}; allowed: {', '.join(allowed)}")
 
 
-def make_problem(task: Task, statement: str, identifier: str, generator: random.Random) -> Problem:
+def make_problem(task: TemplateTask, statement: str, identifier: str, generator: random.Random) -> Problem:
     """Give a task its tests and its limits."""
     reference = reference_program(task)
     is_function = task.style == "function"

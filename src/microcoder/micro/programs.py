@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from microcoder.micro.operations import Kind
-from microcoder.micro.templates import Task
+from microcoder.micro.templates import TemplateTask
 
 FUNCTION_NAME = "solve"
 _VARIABLES = {"numbers": "a", "word": "s", "integer": "x"}
@@ -23,7 +23,7 @@ HANDS: tuple[Hand, ...] = ("stepwise", "fused", "loop")
 
 
 def render_program(
-    task: Task, snippets: Sequence[str], *, hand: Hand = "stepwise", names: bool = False, answer: str = "{}"
+    task: TemplateTask, snippets: Sequence[str], *, hand: Hand = "stepwise", names: bool = False, answer: str = "{}"
 ) -> str:
     """Arrange step code as a whole program.
 
@@ -48,28 +48,28 @@ def render_program(
     return code
 
 
-def reference_snippets(task: Task) -> list[str]:
+def reference_snippets(task: TemplateTask) -> list[str]:
     """Return the right code of every step."""
     return [step.fill(step.operation.code) for step in task.steps]
 
 
-def reference_program(task: Task) -> str:
+def reference_program(task: TemplateTask) -> str:
     """Return the plain right program of a task."""
     return render_program(task, reference_snippets(task))
 
 
-def draw_hand(task: Task, generator: random.Random) -> Hand:
+def draw_hand(task: TemplateTask, generator: random.Random) -> Hand:
     """Draw how a program is written; tasks without filters and maps have one hand only."""
     if not any(step.kind in (Kind.FILTER, Kind.MAP) for step in task.steps):
         return "stepwise"
     return generator.choices(HANDS, (2, 1, 1))[0]
 
 
-def _gives_list(task: Task) -> bool:
+def _gives_list(task: TemplateTask) -> bool:
     return task.steps[-1].operation.gives_list
 
 
-def _body(task: Task, snippets: Sequence[str], hand: Hand) -> tuple[list[str], str]:
+def _body(task: TemplateTask, snippets: Sequence[str], hand: Hand) -> tuple[list[str], str]:
     """Return the statements and the expression of the answer."""
     last = task.steps[-1].kind
     if last is Kind.ALGORITHM:

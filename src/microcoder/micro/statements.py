@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from microcoder.micro.operations import Kind
-from microcoder.micro.templates import Step, Style, Task, choose
+from microcoder.micro.templates import Step, Style, TemplateTask, choose
 
 _OPENINGS: Mapping[tuple[str, Style], Sequence[str]] = {
     ("numbers", "stdin"): (
@@ -37,7 +37,7 @@ _KEEP = ("Keep only the {}.", "Of these take the {}.")
 _REPLACE = ("Replace each by its {}.", "Turn each into its {}.")
 
 
-def write_statement(task: Task, generator: random.Random) -> str:
+def write_statement(task: TemplateTask, generator: random.Random) -> str:
     """Put a task into words; the generator chooses among equivalent wordings."""
     parts = [choose(generator, _OPENINGS[task.template.domain, task.style])]
     answer = choose(generator, _ANSWERS[task.style])

@@ -77,7 +77,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TemplateTask:
     """A template with its operations: all that is asked, before it is put into words."""
 
     template: Template
@@ -153,14 +153,14 @@ def with_constant(kind: Kind, name: str, generator: random.Random) -> Step:
     return Step(kind, name, generator.choice(constants) if constants else None)
 
 
-def draw_task(template: Template, style: Style, generator: random.Random) -> Task:
+def draw_task(template: Template, style: Style, generator: random.Random) -> TemplateTask:
     """Fill a template; no operation comes twice, since twice over is often once or never."""
     if template.algorithm is not None:
-        return Task(template, (Step(Kind.ALGORITHM, template.algorithm),), style)
+        return TemplateTask(template, (Step(Kind.ALGORITHM, template.algorithm),), style)
     while True:
         steps = tuple(draw_step(kind, generator) for kind in template.slots)
         if len({step.name for step in steps}) == len(steps):
-            return Task(template, steps, style)
+            return TemplateTask(template, steps, style)
 
 
 def draw_template(tier: Tier, generator: random.Random) -> Template:
@@ -169,7 +169,7 @@ def draw_template(tier: Tier, generator: random.Random) -> Template:
     return generator.choices(templates, [template.weight for template in templates])[0]
 
 
-def split_of(task: Task, statement: str) -> Split:
+def split_of(task: TemplateTask, statement: str) -> Split:
     """Say which split a task belongs to: by its composition, or by its wording when it has one operation only."""
     key = task.composition if len(task.steps) > 1 else statement
     return "heldout" if stable_share("split", key) < HELDOUT_SHARE else "train"

@@ -13,7 +13,7 @@ from typing import Any
 
 from microcoder.micro.operations import Kind
 from microcoder.micro.programs import FUNCTION_NAME
-from microcoder.micro.templates import Task
+from microcoder.micro.templates import TemplateTask
 from microcoder.types import TestCase
 
 NUM_TESTS = 6
@@ -21,7 +21,7 @@ _LETTERS = "aaaeeioubbcdkmnrst"
 _ALLOWED = frozenset({"abs", "bin", "len", "list", "map", "max", "min", "range", "set", "sorted", "str", "sum", "int"})
 
 
-def make_tests(task: Task, reference: str, generator: random.Random) -> tuple[TestCase, ...]:
+def make_tests(task: TemplateTask, reference: str, generator: random.Random) -> tuple[TestCase, ...]:
     """Draw inputs of a task and compute what its reference answers."""
     draw = {"numbers": _draw_numbers, "word": _draw_word, "integer": _draw_integer}[task.template.domain]
     run = _function(reference) if task.style == "function" else None
@@ -37,7 +37,7 @@ def make_tests(task: Task, reference: str, generator: random.Random) -> tuple[Te
     return tuple(tests)
 
 
-def _draw_numbers(task: Task, index: int, generator: random.Random) -> list[int]:
+def _draw_numbers(task: TemplateTask, index: int, generator: random.Random) -> list[int]:
     """Lists of 5 to 9 numbers, then a short one and a single number; a third of the values sit near the constants."""
     constants = [step.constant for step in task.steps if step.constant is not None]
     length = {NUM_TESTS - 2: 3, NUM_TESTS - 1: 1}.get(index) or generator.randint(5, 9)
@@ -56,7 +56,7 @@ def _draw_numbers(task: Task, index: int, generator: random.Random) -> list[int]
     return values
 
 
-def _draw_word(task: Task, index: int, generator: random.Random) -> str:
+def _draw_word(task: TemplateTask, index: int, generator: random.Random) -> str:
     """Words of 4 to 9 letters, one of them a palindrome, one with doubled letters, and a single letter last."""
     if index == NUM_TESTS - 1:
         return generator.choice("abe")
@@ -66,7 +66,7 @@ def _draw_word(task: Task, index: int, generator: random.Random) -> str:
     return "".join(letter * 2 for letter in word[:4]) if index == 2 else word
 
 
-def _draw_integer(task: Task, index: int, generator: random.Random) -> int:
+def _draw_integer(task: TemplateTask, index: int, generator: random.Random) -> int:
     if any(step.kind is Kind.ALGORITHM for step in task.steps):
         return (1, 2, *(generator.randint(3, 25) for _ in range(NUM_TESTS - 2)))[index]
     return (0, generator.randint(-9, -1), generator.randint(1, 9), *(generator.randint(-40, 80) for _ in range(3)))[

@@ -30,7 +30,7 @@ import httpx
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.serving.messages import Landed, Load
-from microcoder.serving.queued import Item, Queue, QueueJudge
+from microcoder.serving.queued import Queue, QueuedProgram, QueueJudge
 from microcoder.serving.remote import CONFIGURATION, RemoteService, Unserved
 
 Check = Callable[[str, Mapping[str, Any]], None]
@@ -87,7 +87,7 @@ class JudgeClient(QueueJudge):
         self._patience_seconds = patience_seconds
         self._check = check
         self._queue = Queue()
-        self._out: set[Item] = set()
+        self._out: set[QueuedProgram] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._heard = time.monotonic()
         self.num_retries = 0
@@ -118,7 +118,7 @@ class JudgeClient(QueueJudge):
         patience = self._patience_seconds if patience_seconds is None else patience_seconds
         return asyncio.run_coroutine_threadsafe(self._meet_all(patience), self._loop).result()
 
-    def _put(self, item: Item) -> None:
+    def _put(self, item: QueuedProgram) -> None:
         self._loop.call_soon_threadsafe(self._take, item)
 
     def _end(self) -> None:
@@ -136,14 +136,14 @@ class JudgeClient(QueueJudge):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.aclose()
 
-    def _tell_all(self, tell: Callable[[Item], None]) -> None:
+    def _tell_all(self, tell: Callable[[QueuedProgram], None]) -> None:
         """Answer whoever waits."""
         for item in self._out:
             tell(item)
         while (item := self._queue.take_suspect() or self._queue.take()) is not None:
             tell(item)
 
-    def _take(self, item: Item) -> None:
+    def _take(self, item: QueuedProgram) -> None:
         if not self._queue and not self._out:
             self._heard = time.monotonic()
         self._queue.add(item)
@@ -196,17 +196,17 @@ class JudgeClient(QueueJudge):
         wanted = max(1, min(self._batch_size, service.num_places // 4, share))
         return wanted if service.num_held + wanted <= service.num_places else 0
 
-    def _next_batch(self, service: RemoteService, size: int) -> list[Item]:
+    def _next_batch(self, service: RemoteService, size: int) -> list[QueuedProgram]:
         # Alone, what services may be lost by.
         if suspect := self._queue.take_suspect():
             return [suspect]
-        batch: list[Item] = []
+        batch: list[QueuedProgram] = []
         while len(batch) < size and (item := self._queue.take(service.latest)):
             batch.append(item)
             service.latest = item.known.number
         return batch
 
-    async def _ask(self, service: RemoteService, batch: list[Item]) -> None:
+    async def _ask(self, service: RemoteService, batch: list[QueuedProgram]) -> None:
         """Have some programs judged by one request, by several where it is refused; what is left goes back."""
         parts = [batch]
         try:
@@ -230,7 +230,7 @@ class JudgeClient(QueueJudge):
             self._out.difference_update(batch)
             self._hand_out()
 
-    def _note_line(self, service: RemoteService, items: list[Item], line: Landed | Load) -> None:
+    def _note_line(self, service: RemoteService, items: list[QueuedProgram], line: Landed | Load) -> None:
         self._heard = time.monotonic()
         service.num_failures = 0
         if isinstance(line, Load):
@@ -244,7 +244,7 @@ class JudgeClient(QueueJudge):
                 service.num_held -= 1
                 self._hand_out()
 
-    def _note_refusal(self, service: RemoteService, items: list[Item], refused: Unserved) -> None:
+    def _note_refusal(self, service: RemoteService, items: list[QueuedProgram], refused: Unserved) -> None:
         """Put programs back, or tell whoever waits why they are not judged."""
         if refused.is_final or refused.status in CONFIGURATION:
             kind = ConfigError if refused.status in CONFIGURATION else DataError
@@ -256,7 +256,7 @@ class JudgeClient(QueueJudge):
         for item in items:
             self._put_back(item, refused.may_be_its_programs, service)
 
-    def _put_back(self, item: Item, was_lost: bool, service: RemoteService) -> None:
+    def _put_back(self, item: QueuedProgram, was_lost: bool, service: RemoteService) -> None:
         if was_lost:
             item.since = item.since if item.num_losses else time.monotonic()
             item.num_losses += 1

@@ -28,7 +28,7 @@ Told = Verdict | MicroCoderError
 
 
 @dataclass(eq=False, slots=True)
-class KnownProblem:
+class NumberedProblem:
     """A problem, by a number that is never given again."""
 
     number: int
@@ -44,11 +44,11 @@ class Shelf:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[object, KnownProblem] = OrderedDict()
+        self._known: OrderedDict[object, NumberedProblem] = OrderedDict()
         self._num_known = 0
         self._num_bytes = 0
 
-    def find(self, problem: Problem) -> KnownProblem:
+    def find(self, problem: Problem) -> NumberedProblem:
         """Return what a problem goes by."""
         content = tuple(judged_by(problem).values())
         with self._lock:
@@ -56,7 +56,7 @@ class Shelf:
             if known is None:
                 num_bytes = sum(len(test.input) + len(test.output) for test in problem.tests)
                 self._num_known += 1
-                known = self._known[content] = KnownProblem(self._num_known, problem_for_judging(problem), num_bytes)
+                known = self._known[content] = NumberedProblem(self._num_known, problem_for_judging(problem), num_bytes)
                 self._num_bytes += num_bytes
             self._known.move_to_end(content)
             while self._num_bytes > MOST_PROBLEM_BYTES and len(self._known) > 1:
@@ -65,11 +65,11 @@ class Shelf:
 
 
 @dataclass(eq=False, slots=True)
-class Item:
+class QueuedProgram:
     """A program under way."""
 
     program: Program
-    known: KnownProblem
+    known: NumberedProblem
     future: Future[Verdict] = field(default_factory=Future)
     num_losses: int = 0
     """Machines that were lost with it."""
@@ -107,14 +107,14 @@ class Queue:
     """
 
     def __init__(self) -> None:
-        self._groups: OrderedDict[int, deque[Item]] = OrderedDict()
-        self._suspects: deque[Item] = deque()
+        self._groups: OrderedDict[int, deque[QueuedProgram]] = OrderedDict()
+        self._suspects: deque[QueuedProgram] = deque()
         self._num_waiting = 0
 
     def __len__(self) -> int:
         return self._num_waiting + len(self._suspects)
 
-    def add(self, item: Item) -> None:
+    def add(self, item: QueuedProgram) -> None:
         """Have a program wait; one that was lost goes before all others."""
         if item.num_losses > 1:
             self._suspects.append(item)
@@ -127,7 +127,7 @@ class Queue:
         else:
             group.append(item)
 
-    def take(self, problem: int = 0) -> Item | None:
+    def take(self, problem: int = 0) -> QueuedProgram | None:
         """Return the next program, of the problem of this number where one of it waits; None where none waits."""
         while self._groups:
             number = problem if problem in self._groups else next(iter(self._groups))
@@ -142,7 +142,7 @@ class Queue:
                 return item
         return None
 
-    def take_suspect(self) -> Item | None:
+    def take_suspect(self) -> QueuedProgram | None:
         """Return a program that was lost more than once."""
         while self._suspects:
             if (item := self._suspects.popleft()).begin():
@@ -177,7 +177,7 @@ class QueueJudge(ABC):
         """
         if len(programs) != len(problems):
             raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
-        known: dict[int, KnownProblem] = {}
+        known: dict[int, NumberedProblem] = {}
         for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
             check_language(program, problem, f"program {index}")
             if id(problem) not in known:
@@ -220,11 +220,11 @@ class QueueJudge(ABC):
             self._is_closed = True
         self._end()
 
-    def _know(self, problem: Problem) -> KnownProblem:
+    def _know(self, problem: Problem) -> NumberedProblem:
         return self._shelf.find(problem)
 
-    def _enqueue(self, program: Program, known: KnownProblem) -> Future[Verdict]:
-        item = Item(program, known, since=time.monotonic())
+    def _enqueue(self, program: Program, known: NumberedProblem) -> Future[Verdict]:
+        item = QueuedProgram(program, known, since=time.monotonic())
         with self._closing:
             if self._is_closed:
                 raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
@@ -232,7 +232,7 @@ class QueueJudge(ABC):
         return item.future
 
     @abstractmethod
-    def _put(self, item: Item) -> None:
+    def _put(self, item: QueuedProgram) -> None:
         """Hand a program to the thread that gives programs to machines."""
 
     @abstractmethod

@@ -23,7 +23,7 @@ import ray
 from microcoder.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.evaluator import Judge, check_problem
 from microcoder.evaluator.turns import most_workers
-from microcoder.serving.queued import MOST_PROBLEM_BYTES, Item, KnownProblem, Queue, QueueJudge, Told
+from microcoder.serving.queued import MOST_PROBLEM_BYTES, NumberedProblem, Queue, QueuedProgram, QueueJudge, Told
 from microcoder.serving.ray_nodes import find_nodes, kill_actor, start_actor
 from microcoder.types import Problem, Program
 
@@ -87,8 +87,8 @@ class _Node:
     handle: Any
     workers: int = 0
     """0 until it is ready."""
-    items: dict[int, Item] = field(default_factory=dict)
-    known: OrderedDict[int, KnownProblem] = field(default_factory=OrderedDict)
+    items: dict[int, QueuedProgram] = field(default_factory=dict)
+    known: OrderedDict[int, NumberedProblem] = field(default_factory=OrderedDict)
     num_bytes: int = 0
     """Of the problems that it has."""
     latest: int = 0
@@ -155,7 +155,7 @@ class RayJudge(QueueJudge):
         self._nodes: dict[str, _Node] = {}
         self._resting: dict[str, float] = {}
         self._queue = Queue()
-        self._events: SimpleQueue[Item | _Started | _Landed | None] = SimpleQueue()
+        self._events: SimpleQueue[QueuedProgram | _Started | _Landed | None] = SimpleQueue()
         self._numbers = itertools.count()
         self._start_failure = ""
         self.num_losses = 0
@@ -172,11 +172,11 @@ class RayJudge(QueueJudge):
         """Ids of the nodes that judge now."""
         return tuple(name for name, node in tuple(self._nodes.items()) if node.workers)
 
-    def _know(self, problem: Problem) -> KnownProblem:
+    def _know(self, problem: Problem) -> NumberedProblem:
         check_problem(problem)
         return super()._know(problem)
 
-    def _put(self, item: Item) -> None:
+    def _put(self, item: QueuedProgram) -> None:
         self._events.put(item)
 
     def _end(self) -> None:
@@ -237,9 +237,9 @@ class RayJudge(QueueJudge):
             for node in self._nodes.values():
                 self._fill(node)
 
-    def _take(self, event: Item | _Started | _Landed | None) -> None:
+    def _take(self, event: QueuedProgram | _Started | _Landed | None) -> None:
         match event:
-            case Item():
+            case QueuedProgram():
                 self._queue.add(event)
             case _Started(node, int(workers)):
                 node.workers = workers
@@ -297,7 +297,7 @@ class RayJudge(QueueJudge):
         # Half of an even share, so that nodes end together; one alone need leave nothing for others.
         share = len(self._queue) // (2 * len(self._nodes)) if len(self._nodes) > 1 else len(self._queue)
         spare = min(most_workers(node.workers) - node.workers, share)
-        given: list[Item] = []
+        given: list[QueuedProgram] = []
         # At most one on a node: the others there are not to be lost with it again and again.
         if all(item.num_losses < 2 for item in node.items.values()) and (suspect := self._queue.take_suspect()):
             given.append(suspect)
@@ -315,7 +315,7 @@ class RayJudge(QueueJudge):
             if not self._queue and free > 0:
                 self._give(idle, [item for node, item in late if node is not idle and item.num_holders == 1][:free])
 
-    def _give(self, node: _Node, items: Sequence[Item]) -> None:
+    def _give(self, node: _Node, items: Sequence[QueuedProgram]) -> None:
         """Send programs to a node, with their problems where it does not have those."""
         programs: list[tuple[int, Program, int]] = []
         new: dict[int, Any] = {}
@@ -373,7 +373,7 @@ class RayJudge(QueueJudge):
             for item in node.items.values():
                 item.give_up(why)
         while not self._events.empty():
-            if isinstance(event := self._events.get_nowait(), Item):
+            if isinstance(event := self._events.get_nowait(), QueuedProgram):
                 self._queue.add(event)
         self._nodes.clear()
         self._give_up_queue(why)

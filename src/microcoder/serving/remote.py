@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from microcoder.errors import ConfigError
 from microcoder.serving.messages import Failure, JudgeRequest, Landed, Load, ProgramMessage
-from microcoder.serving.queued import Item
+from microcoder.serving.queued import QueuedProgram
 
 CONFIGURATION = (401, 403, 404)
 _AGAIN = (0, 429, 500, 502, 503, 504)
@@ -110,7 +110,7 @@ class RemoteService:
             kind = TokenRefused if unserved.status in (401, 403) else ConfigError
             raise kind(f"{self.url} refused it ({unserved.status}): {unserved.words}") from None
 
-    async def ask(self, items: Sequence[Item]) -> AsyncIterator[Landed | Load]:
+    async def ask(self, items: Sequence[QueuedProgram]) -> AsyncIterator[Landed | Load]:
         """Have programs judged by one request; yield its lines.
 
         Raises:
@@ -166,7 +166,7 @@ def _words(answer: httpx.Response) -> str:
         return answer.text[:200]
 
 
-def write_request(items: Sequence[Item]) -> bytes:
+def write_request(items: Sequence[QueuedProgram]) -> bytes:
     """Return the request; each problem is in it once."""
     problems = {item.known.number: item.known.problem for item in items}
     places = {number: place for place, number in enumerate(problems)}

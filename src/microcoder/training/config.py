@@ -84,12 +84,12 @@ class RayConfig(Config):
 
     address: str | None = Field(default=None, min_length=1)
     """A running cluster: `auto`, or host:port; none: Ray is started on this machine for the run alone."""
-    device: Literal["auto", "cuda", "cpu"] = "auto"
-    """`auto`: GPUs, but the CPU where Ray is started on a machine without any."""
+    device: Literal["cuda", "cpu"] = "cuda"
+    """verl knows no `cpu`: it is for tests, which teach it (docs/cluster.md)."""
     num_nodes: int = Field(default=1, ge=1)
     """Machines that hold training processes."""
     processes_per_node: int | None = Field(default=None, ge=1)
-    """Training processes on each, one a GPU; none: as many as this machine has, on the CPU 1."""
+    """Training processes on each, one a GPU; none: as many as this machine has."""
     start_seconds: float = Field(default=600.0, gt=0)
     """How long to wait for that many devices to join a running cluster."""
 

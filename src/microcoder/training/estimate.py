@@ -38,7 +38,7 @@ ASSUMED_TESTS_PER_PROBLEM = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class RunEstimate:
     """Counts are exact; tokens are upper bounds; hours rest on `source`."""
 
     num_steps: int
@@ -66,7 +66,7 @@ class Estimate:
         return asdict(self)
 
 
-def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = None) -> Estimate:
+def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = None) -> RunEstimate:
     """Estimate a run on one device.
 
     Args:
@@ -88,7 +88,7 @@ def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = No
         CPU_SECONDS_PER_PROGRAM + CPU_SECONDS_PER_TEST * _tests_per_problem(config)
     )
     judging = tests if speeds is None else (rounds * rollouts + heldout) * speeds.judge_seconds_per_rollout
-    return Estimate(
+    return RunEstimate(
         num_steps=config.num_steps,
         updates=config.num_steps * (config.batch.train_batch_size // config.batch.ppo_mini_batch_size),
         rollouts_per_step=rollouts_per_step,

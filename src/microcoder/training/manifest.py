@@ -14,7 +14,7 @@ from typing import Any
 
 import microcoder
 from microcoder.config import Config, flatten
-from microcoder.extensions import Source
+from microcoder.extensions import ExtensionSource
 from microcoder.machine import count_processors
 from microcoder.training.config import TrainConfig
 
@@ -72,7 +72,7 @@ def build_manifest(
     problems: Mapping[str, Any],
     machine: Mapping[str, Any],
     judged_by: Mapping[str, Any],
-    extensions: Sequence[Source] = (),
+    extensions: Sequence[ExtensionSource] = (),
 ) -> dict[str, Any]:
     """Return the manifest of a run that is about to start."""
     brought = [source.as_record() for source in extensions]

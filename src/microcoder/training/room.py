@@ -16,7 +16,7 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class DiskSpace:
     """What checkpoints take, and what there is."""
 
     folder: Path
@@ -37,14 +37,14 @@ class Room:
         )
 
 
-def measure_room(config: TrainConfig, root: Path) -> Room:
+def measure_room(config: TrainConfig, root: Path) -> DiskSpace:
     """Return what a run's checkpoints take, from the latest one where there is one, and what is left for them."""
     run = RunDirectory(root)
     step = run.latest_checkpoint_step()
     size = _folder_bytes(run.checkpoint(step)) if step is not None else _least_checkpoint_bytes(config)
     nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
     kept = config.checkpoint.keep + config.checkpoint.keep_best + 1
-    return Room(nearest, shutil.disk_usage(nearest).free, size, kept)
+    return DiskSpace(nearest, shutil.disk_usage(nearest).free, size, kept)
 
 
 def check_room(config: TrainConfig, root: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from microcoder.errors import ConfigError, TrainingError
-from microcoder.extensions import Source, describe_file
+from microcoder.extensions import ExtensionSource, describe_file
 from microcoder.runs import RunDirectory, check_unchanged, check_writable, read_json, write_json, write_text
 from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import describe_batches
@@ -127,7 +127,7 @@ def _run(
     observer: Observer,
     command: Sequence[str],
     callbacks: Sequence[Any],
-    extensions: Sequence[Source],
+    extensions: Sequence[ExtensionSource],
 ) -> dict[str, Any]:
     """Run what is missing of a run whose folder and loggers were checked."""
     # The Hub's library comes with training; the recipe can be read without it.
@@ -316,7 +316,7 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
     observer.note(f"starting {run.root} again" if step is None else f"going on with {run.root} after step {step}")
 
 
-def find_extensions(config: TrainConfig) -> list[Source]:
+def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
     """Return what a recipe brings along: loaded, with its options checked, before anything else is.
 
     Raises:

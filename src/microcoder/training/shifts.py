@@ -27,7 +27,7 @@ _LEAST_READ_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class TokenizedResponse:
     """A response as token ids, with its prompt's."""
 
     prompt_ids: tuple[int, ...]
@@ -40,7 +40,7 @@ class Response:
 class Shift:
     """What became of one response."""
 
-    response: Response
+    response: TokenizedResponse
     change: float
     """Of its log-probability at temperature 1, the sum over its tokens."""
 
@@ -67,7 +67,7 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
     return [Shift(*row) for row in zip(responses, (new - old).tolist(), strict=True)]
 
 
-def read_responses(tokenizer: PreTrainedTokenizerBase, rows: Sequence[dict[str, Any]]) -> list[Response]:
+def read_responses(tokenizer: PreTrainedTokenizerBase, rows: Sequence[dict[str, Any]]) -> list[TokenizedResponse]:
     """Return the responses whose text is read back as equally many tokens; whole ones end with the tokenizer's end."""
     responses = []
     for row in rows:
@@ -77,7 +77,7 @@ def read_responses(tokenizer: PreTrainedTokenizerBase, rows: Sequence[dict[str, 
             asked = render_chat(tokenizer, [{"role": "user", "content": row["prompt"]}], {})
             prompt = tokenizer(asked, add_special_tokens=False)["input_ids"]
             accepted = row["verdict"] == "accepted"
-            responses.append(Response(tuple(prompt), tuple(ids), row["is_truncated"], accepted))
+            responses.append(TokenizedResponse(tuple(prompt), tuple(ids), row["is_truncated"], accepted))
     return responses
 
 
@@ -98,7 +98,7 @@ def contrast_repeats(shifts: Sequence[Shift], *, window_tokens: int) -> float | 
 
 
 @torch.no_grad()
-def _log_probabilities(model: PreTrainedModel, responses: Sequence[Response]) -> torch.Tensor:
+def _log_probabilities(model: PreTrainedModel, responses: Sequence[TokenizedResponse]) -> torch.Tensor:
     """Return the log-probability of each response (rows,)."""
     model.eval()
     found = torch.zeros(len(responses), dtype=torch.float64)

@@ -11,7 +11,7 @@ import numpy as np
 from microcoder.errors import DataError
 from microcoder.viewer.index import Index
 from microcoder.viewer.query import read_number, read_query
-from microcoder.viewer.sources import Collection, Row, Source
+from microcoder.viewer.sources import Collection, Row, RunSource
 
 LONGEST_TEXT = 50_000
 """Characters shown of a text unless the whole is asked for."""
@@ -25,7 +25,7 @@ def list_runs(collection: Collection, words: Words) -> list[Row]:
     return [describe_run(key, source) for key, source in collection.sources.items()]
 
 
-def describe_run(key: str, source: Source) -> Row:
+def describe_run(key: str, source: RunSource) -> Row:
     """Return what the page shows of a run as a whole."""
     about = source.about()
     return {

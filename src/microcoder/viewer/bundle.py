@@ -24,7 +24,7 @@ from microcoder.pieces import cut_pieces
 from microcoder.viewer.answers import describe_run, describe_test, facets_of, shorten
 from microcoder.viewer.index import Index
 from microcoder.viewer.server import encode, read_static
-from microcoder.viewer.sources import Collection, Source
+from microcoder.viewer.sources import Collection, RunSource
 
 ROWS_A_CHUNK = 25
 PROBLEMS_A_CHUNK = 20
@@ -71,7 +71,7 @@ def write_bundle(collection: Collection, folder: Path) -> Bundle:
     return Bundle(folder / "index.html", num_rollouts, num_bytes)
 
 
-def _pieces(source: Source, index: Index) -> Iterator[tuple[str, Any]]:
+def _pieces(source: RunSource, index: Index) -> Iterator[tuple[str, Any]]:
     columns = {name: _plain(column) for name, column in index.columns.items()}
     words = {name: list(values) for name, values in index.words.items()}
     sizes = {"rows_a_chunk": ROWS_A_CHUNK, "problems_a_chunk": PROBLEMS_A_CHUNK}
@@ -83,7 +83,7 @@ def _pieces(source: Source, index: Index) -> Iterator[tuple[str, Any]]:
             yield f"tests-{number}", {name: _tests(source, name) for name in names}
 
 
-def _tests(source: Source, problem_id: str) -> dict[str, Any] | None:
+def _tests(source: RunSource, problem_id: str) -> dict[str, Any] | None:
     asked = source.tests.find(problem_id)
     if asked is None:
         return None

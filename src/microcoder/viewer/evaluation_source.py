@@ -13,7 +13,7 @@ from microcoder.types import Outcome
 from microcoder.viewer.line_file import LineFile
 from microcoder.viewer.line_source import LineSource
 from microcoder.viewer.problem_tests import ProblemTests
-from microcoder.viewer.sources import About, Row
+from microcoder.viewer.sources import Row, RunInfo
 
 _SAMPLE_KEYS = ("problem_id", "sample_index", "num_tokens", "is_truncated")
 _VERDICT_KEYS = ("verdict", "tests_passed", "tests_total")
@@ -50,7 +50,7 @@ class EvaluationSource(LineSource):
         facts = {name: question.get(name) for name in ("title", "platform", "difficulty", "date")}
         return {**sample, "tests": verdict.get("tests") or [], "facts": {k: v for k, v in facts.items() if v}}
 
-    def about(self) -> About:
+    def about(self) -> RunInfo:
         """Return the table of accuracies by platform and difficulty."""
         path = self._root / "results.json"
         results = read_json(path, what="results") if path.exists() else None
@@ -64,7 +64,7 @@ class EvaluationSource(LineSource):
             notices.append("Tests' inputs are not in these files; name the problem file with --problems to see them.")
         facts = [(key, str(value)) for key, value in flatten(self._manifest.get("config") or {}).items()]
         state = "finished" if results else "not finished"
-        return About(state, [("started", str(self._manifest.get("started", ""))), *facts], notices, (), tables)
+        return RunInfo(state, [("started", str(self._manifest.get("started", ""))), *facts], notices, (), tables)
 
     def _take_lines(self) -> bool:
         if self._samples.was_replaced() or self._verdicts.was_replaced():

@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class RunInfo:
     """What is known of a run as a whole, as plain JSON values."""
 
     state: str
@@ -30,7 +30,7 @@ class About:
     """Each a title, column names and rows of texts."""
 
 
-class Source(Protocol):
+class RunSource(Protocol):
     """One opened run; every call looks for what the files have gained since."""
 
     name: str
@@ -53,7 +53,7 @@ class Source(Protocol):
         """Yield what `read` returns for every rollout, in the order of the index."""
         ...
 
-    def about(self) -> About:
+    def about(self) -> RunInfo:
         """Return what is known of the run as a whole."""
         ...
 
@@ -62,9 +62,9 @@ class Source(Protocol):
 class Collection:
     """The opened runs by the key that links use."""
 
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, RunSource] = field(default_factory=dict)
 
-    def __getitem__(self, key: str) -> Source:
+    def __getitem__(self, key: str) -> RunSource:
         """Return a run.
 
         Raises:
@@ -82,7 +82,7 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
     Raises:
         DataError: a path is none of the things that can be opened.
     """
-    sources: dict[str, Source] = {}
+    sources: dict[str, RunSource] = {}
     for path in paths:
         source = _open(path, problem_files)
         base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII).strip("-.") or "run"
@@ -94,7 +94,7 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
     return Collection(sources)
 
 
-def _open(path: Path, problem_files: Sequence[Path]) -> Source:
+def _open(path: Path, problem_files: Sequence[Path]) -> RunSource:
     from microcoder.viewer.evaluation_source import EvaluationSource
     from microcoder.viewer.training_source import TrainingSource
     from microcoder.viewer.verdict_source import VerdictSource

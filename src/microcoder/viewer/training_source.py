@@ -20,7 +20,7 @@ from microcoder.runs import RunDirectory
 from microcoder.viewer.charts import draw_training, list_alarms
 from microcoder.viewer.index import FLAGS, FLOATS, INTEGERS, UNKNOWN, WORDS, Columns, Index, IndexBuilder
 from microcoder.viewer.problem_tests import tests_of_run
-from microcoder.viewer.sources import About, Row
+from microcoder.viewer.sources import Row, RunInfo
 
 _WORDS = tuple(name for name in WORDS if name != "split")
 _LIGHT = (*_WORDS, *(name for name in INTEGERS if name not in ("step", "row")), *FLOATS, *FLAGS)
@@ -91,7 +91,7 @@ class TrainingSource:
                     yield from map(_with_facts, batch.to_pylist())
                 place += file.metadata.num_rows
 
-    def about(self) -> About:
+    def about(self) -> RunInfo:
         """Return curves and facts."""
         drawn = self._draw()
         manifest, notices = self._manifest, list(drawn.alarms)
@@ -106,7 +106,7 @@ class TrainingSource:
             ("isolation", str((manifest.get("isolation") or {}).get("level", ""))),
             *((f"config.{key}", str(value)) for key, value in flatten(manifest.get("config") or {}).items()),
         ]
-        return About(drawn.state, [(key, value) for key, value in facts if value], notices, drawn.charts)
+        return RunInfo(drawn.state, [(key, value) for key, value in facts if value], notices, drawn.charts)
 
     def _draw(self) -> _Drawn:
         """Read the metrics again when they have grown."""

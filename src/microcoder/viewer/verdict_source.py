@@ -10,7 +10,7 @@ from microcoder.types import Outcome
 from microcoder.viewer.line_file import LineFile
 from microcoder.viewer.line_source import LineSource
 from microcoder.viewer.problem_tests import ProblemTests
-from microcoder.viewer.sources import About, Row
+from microcoder.viewer.sources import Row, RunInfo
 
 _VERDICT_KEYS = ("verdict", "tests_passed", "tests_total")
 
@@ -41,7 +41,7 @@ class VerdictSource(LineSource):
             "facts": facts,
         }
 
-    def about(self) -> About:
+    def about(self) -> RunInfo:
         """Return how many submissions got which verdict."""
         counts = self.index().count("verdict")
         rows = [[word, str(count)] for word, count in sorted(counts.items(), key=lambda item: -item[1])]
@@ -55,7 +55,7 @@ class VerdictSource(LineSource):
         notices += [f"{path} is not here." for path in self.tests.missing]
         state = "finished" if self._path.exists() else "not finished"
         table = {"title": "Submissions by verdict", "columns": ["verdict", "submissions"], "rows": rows}
-        return About(state, facts, notices, (), [table])
+        return RunInfo(state, facts, notices, (), [table])
 
     def _take_lines(self) -> bool:
         partial = self._path.with_name(self._path.name + ".partial")

@@ -63,7 +63,7 @@ KNOWN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TestedJudge:
     """A judge to be asked, as the command names it."""
 
     label: str
@@ -80,7 +80,7 @@ class Judged:
         return KNOWN[self.name]
 
 
-def read_judge(text: str, *, python: str) -> Judged:
+def read_judge(text: str, *, python: str) -> TestedJudge:
     """Return the judge that `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE` stands for.
 
     Raises:
@@ -103,7 +103,7 @@ def read_judge(text: str, *, python: str) -> Judged:
         where = _find_reference(text, where, known)
     elif known.is_file and where:
         where = _find(text, where, known)
-    return Judged(label=name, name=name, path=where, python=python, version=version)
+    return TestedJudge(label=name, name=name, path=where, python=python, version=version)
 
 
 def _find(text: str, where: str, known: Known) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 import microcoder
 from microcoder.errors import EvaluatorFault
 from microcoder.yardstick.cases import Case
-from microcoder.yardstick.catalogue import Judged
+from microcoder.yardstick.catalogue import TestedJudge
 
 _WORKER = Path(__file__).parent / "inside" / "worker.py"
 _START_SECONDS = 180.0
@@ -45,7 +45,7 @@ class Answer:
 class Lane:
     """One judge's process; a new one is started whenever the last was killed or went away."""
 
-    def __init__(self, judged: Judged, *, contain: bool = True, patience_seconds: float = _KILL_SECONDS) -> None:
+    def __init__(self, judged: TestedJudge, *, contain: bool = True, patience_seconds: float = _KILL_SECONDS) -> None:
         """Start the judge.
 
         Args:
@@ -164,7 +164,7 @@ class Lane:
         return None
 
 
-def _folders_of(judged: Judged) -> list[str]:
+def _folders_of(judged: TestedJudge) -> list[str]:
     """Return the folders that a judge is read from, which must stay in sight wherever they are."""
     file = judged.path.rpartition(":")[0] if judged.name in ("function", "lcb") else judged.path
     path = Path(file).absolute()

@@ -25,7 +25,7 @@ _WRONG = Case("canary-wrong", "isolation", "canary", "V1", False, "", "print(41)
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CaseResult:
     """What became of a case."""
 
     case: Case
@@ -50,7 +50,7 @@ class Result:
         }
 
 
-def put_case(lane: Lane, case: Case) -> Result:
+def put_case(lane: Lane, case: Case) -> CaseResult:
     """Ask; ask again where the answer is a miss, so that a busy machine is not held against a judge."""
     first = _put_once(lane, case)
     if not first.is_miss or first.answer.seconds > _QUICK_SECONDS or first.answer.error in ("killed", "ended"):
@@ -58,15 +58,15 @@ def put_case(lane: Lane, case: Case) -> Result:
     second = _put_once(lane, case)
     if second.is_miss:
         return first
-    return Result(case, second.answer, False, first.what, is_unsteady=True)
+    return CaseResult(case, second.answer, False, first.what, is_unsteady=True)
 
 
-def _put_once(lane: Lane, case: Case) -> Result:
+def _put_once(lane: Lane, case: Case) -> CaseResult:
     answer = lane.ask(case)
     what = _find_miss(case, answer)
     if case.suite == "isolation" and not what:
         what = _find_damage(lane, answer)
-    return Result(case, answer, bool(what), what)
+    return CaseResult(case, answer, bool(what), what)
 
 
 def _find_miss(case: Case, answer: Answer) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 import microcoder
 from microcoder.yardstick.cases import DATA_VERSION, FLAWS
 from microcoder.yardstick.catalogue import KNOWN
-from microcoder.yardstick.questions import Result
-from microcoder.yardstick.scoring import Rate, count_misses
-from microcoder.yardstick.session import Audit, Plan
+from microcoder.yardstick.questions import CaseResult
+from microcoder.yardstick.scoring import Proportion, count_misses
+from microcoder.yardstick.session import Audit, YardstickPlan
 
 COLUMNS = {
     "forgery": "forged programs accepted",
@@ -30,14 +30,14 @@ _SPEED_HEAD = ("judge", "tests per CPU second", "tests per second", "slowest pro
 _ABOUT_HEAD = ("judge", "version", "what was asked", "cases it cannot take", "starts")
 
 
-def group_of(result: Result) -> str:
+def group_of(result: CaseResult) -> str:
     """Return the column that a result counts in."""
     if result.case.suite == "pairs":
         return "right pairs" if result.case.expect else "wrong pairs"
     return result.case.suite
 
 
-def write_json(audits: Sequence[Audit], plan: Plan) -> str:
+def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     """Return everything that was found."""
     record = {
         "microcoder": microcoder.__version__,
@@ -70,26 +70,26 @@ def _describe(audit: Audit) -> dict[str, Any]:
     }
 
 
-def rates_of(results: Iterable[Result]) -> dict[str, Rate]:
+def rates_of(results: Iterable[CaseResult]) -> dict[str, Proportion]:
     """Return the rate of misses of each group that was asked."""
     listed = list(results)
     groups = {group: [one for one in listed if group_of(one) == group] for group in COLUMNS}
     return {group: count_misses(found) for group, found in groups.items() if found}
 
 
-def flaws_of(results: Iterable[Result]) -> dict[str, Rate]:
+def flaws_of(results: Iterable[CaseResult]) -> dict[str, Proportion]:
     """Return the rate of misses of each flaw class that was asked."""
     listed = list(results)
     classes = {flaw: [one for one in listed if one.case.flaw == flaw] for flaw in FLAWS}
     return {flaw: count_misses(found) for flaw, found in classes.items() if found}
 
 
-def _figures(rate: Rate) -> dict[str, Any]:
+def _figures(rate: Proportion) -> dict[str, Any]:
     low, high = rate.interval
     return {"misses": rate.misses, "asked": rate.asked, "low": low, "high": high, "unsteady": rate.unsteady}
 
 
-def write_page(audits: Sequence[Audit], plan: Plan) -> str:
+def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     """Return the page: our own misses first, then all judges side by side, then each one's."""
     asked = [audit for audit in audits if not audit.problem]
     most = "all cases" if plan.most is None else f"at most {plan.most} cases of each stored suite"
@@ -127,7 +127,7 @@ def _misses(audit: Audit) -> str:
     return f"## What {audit.judged.label} got wrong\n\n" + (_list_misses(audit.results) or "Nothing.\n")
 
 
-def _list_misses(results: Iterable[Result]) -> str:
+def _list_misses(results: Iterable[CaseResult]) -> str:
     missed = [one for one in results if one.is_miss]
     lines = []
     for group in COLUMNS:
@@ -143,19 +143,19 @@ def _plain(text: str) -> str:
 
 def _row(audit: Audit) -> list[str]:
     rates = rates_of(audit.results)
-    return [audit.judged.label, *(_cell(rates.get(group, Rate(0, 0))) for group in COLUMNS)]
+    return [audit.judged.label, *(_cell(rates.get(group, Proportion(0, 0))) for group in COLUMNS)]
 
 
 def _flaws(audit: Audit) -> list[str]:
     rates = flaws_of(audit.results)
-    return [audit.judged.label, *(_cell(rates.get(flaw, Rate(0, 0))) for flaw in _ASKED_FLAWS)]
+    return [audit.judged.label, *(_cell(rates.get(flaw, Proportion(0, 0))) for flaw in _ASKED_FLAWS)]
 
 
 def _fresh(audit: Audit) -> list[str]:
     return [audit.judged.label, _cell(count_misses(one for one in audit.results if one.case.is_fresh))]
 
 
-def _cell(rate: Rate) -> str:
+def _cell(rate: Proportion) -> str:
     if not rate.asked:
         return "-"
     low, high = (f"{100 * bound:.0f}" for bound in rate.interval)

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from microcoder.yardstick.questions import Result
+from microcoder.yardstick.questions import CaseResult
 
 _Z = 1.959963984540054
 """Of 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class Proportion:
     """So many of so many, and the 95 % interval of the share."""
 
     misses: int
@@ -37,10 +37,10 @@ def wilson_interval(misses: int, asked: int) -> tuple[float, float]:
     return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
 
 
-def count_misses(results: Iterable[Result]) -> Rate:
+def count_misses(results: Iterable[CaseResult]) -> Proportion:
     """Return how many of the results are misses."""
     listed = list(results)
-    return Rate(sum(one.is_miss for one in listed), len(listed), sum(one.is_unsteady for one in listed))
+    return Proportion(sum(one.is_miss for one in listed), len(listed), sum(one.is_unsteady for one in listed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Speed:
         return self.tests / self.cpu_seconds if self.cpu_seconds > 0 else None
 
 
-def measure_speed(rights: Sequence[Result], endless: Sequence[Result]) -> Speed:
+def measure_speed(rights: Sequence[CaseResult], endless: Sequence[CaseResult]) -> Speed:
     """Return the figures of judged speed cases and of those without an end."""
     return Speed(
         tests=sum(len(one.case.tests) for one in rights if not one.is_miss),

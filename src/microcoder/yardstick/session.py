@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from microcoder.errors import EvaluatorFault
 from microcoder.yardstick.cases import STORED, Case, choose_cases, load_suite
-from microcoder.yardstick.catalogue import Judged
+from microcoder.yardstick.catalogue import TestedJudge
 from microcoder.yardstick.fresh import build_fresh
 from microcoder.yardstick.lane import Lane
-from microcoder.yardstick.questions import Result, build_speed_cases, put_case
+from microcoder.yardstick.questions import CaseResult, build_speed_cases, put_case
 from microcoder.yardstick.scoring import Speed, measure_speed
 
 _SPEED_PROGRAMS, _SPEED_TESTS = 20, 10
@@ -26,11 +26,11 @@ Tell = Callable[[str], None]
 class Audit:
     """What became of one judge."""
 
-    judged: Judged
+    judged: TestedJudge
     about: str
     containment: str
     """Empty where it was contained; else why not."""
-    results: tuple[Result, ...] = ()
+    results: tuple[CaseResult, ...] = ()
     num_not_asked: int = 0
     """Cases that need what this judge does not offer."""
     speed: Speed | None = None
@@ -42,7 +42,7 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class YardstickPlan:
     """What is asked of every judge."""
 
     cases: tuple[Case, ...]
@@ -53,21 +53,25 @@ class Plan:
     )
 
 
-def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = (), contests: Sequence[Case] = ()) -> Plan:
+def make_plan(
+    *, seed: int, most: int | None, suites: Sequence[str] = (), contests: Sequence[Case] = ()
+) -> YardstickPlan:
     """Return the cases: at most so many of each stored suite, all that the seed makes, and the contests'."""
     chosen = [case for suite in STORED for case in choose_cases(load_suite(suite), most, seed=seed)]
     chosen += build_fresh(seed)
     chosen += choose_cases(contests, most, seed=seed)
-    return Plan(tuple(case for case in chosen if not suites or case.suite in suites), seed, most)
+    return YardstickPlan(tuple(case for case in chosen if not suites or case.suite in suites), seed, most)
 
 
-def audit_judges(judges: Sequence[Judged], plan: Plan, *, lanes: int, contain: bool, tell: Tell) -> Iterator[Audit]:
+def audit_judges(
+    judges: Sequence[TestedJudge], plan: YardstickPlan, *, lanes: int, contain: bool, tell: Tell
+) -> Iterator[Audit]:
     """Ask one judge after another, each in so many processes at a time."""
     for judged in judges:
         yield _audit_judge(judged, plan, lanes=lanes, contain=contain, tell=tell)
 
 
-def _audit_judge(judged: Judged, plan: Plan, *, lanes: int, contain: bool, tell: Tell) -> Audit:
+def _audit_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, tell: Tell) -> Audit:
     started = time.monotonic()
     try:
         first = Lane(judged, contain=contain)
@@ -96,7 +100,7 @@ def _audit_judge(judged: Judged, plan: Plan, *, lanes: int, contain: bool, tell:
     )  # fmt: skip
 
 
-def can_be_asked(judged: Judged, case: Case) -> bool:
+def can_be_asked(judged: TestedJudge, case: Case) -> bool:
     """Whether a judge offers what a case needs."""
     abilities = judged.known.abilities
     if "only-function" in abilities and case.fn_name is None:
@@ -104,7 +108,7 @@ def can_be_asked(judged: Judged, case: Case) -> bool:
     return set(case.needs) <= abilities
 
 
-def _ask_all(lane: Lane, cases: Sequence[Case]) -> list[Result]:
+def _ask_all(lane: Lane, cases: Sequence[Case]) -> list[CaseResult]:
     return [put_case(lane, case) for case in cases]
 
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.dataset.behaviour import Runner, find_behaviour, index_behaviour
-from microcoder.dataset.behaviour.layouts import read_calls, read_texts, split_repeated
-from microcoder.dataset.behaviour.runner import Run
+from microcoder.dataset.behaviour import ProgramRunner, find_behaviour, index_behaviour
+from microcoder.dataset.behaviour.runner import ProgramRun
 from microcoder.dataset.behaviour.values import compare, tokens_of_json, tokens_of_text
-from microcoder.dataset.behaviour.variation import vary
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.works import read_benchmark_problems
+from microcoder.dataset.inputs.layouts import read_calls, read_texts, split_repeated
+from microcoder.dataset.inputs.mutating import vary
 from microcoder.evaluator import Judge
 from microcoder.formats.candidates import Candidate, Solution
 from microcoder.types import TestCase
@@ -39,8 +39,8 @@ def judge() -> Iterator[Judge]:
 
 
 @pytest.fixture
-def runner(judge: Judge) -> Iterator[Runner]:
-    made = Runner(judge)
+def runner(judge: Judge) -> Iterator[ProgramRunner]:
+    made = ProgramRunner(judge)
     yield made
     made.close()
 
@@ -76,7 +76,7 @@ SACKS = (("3\n4 5 6\n", "4\n9\n15\n"), ("2\n10 1\n", "10\n11\n"), ("4\n1 1 2 8\n
 
 @pytest.mark.parametrize("solved", [True, False], ids=["with its program", "tests alone"])
 def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evidence(
-    runner: Runner, solved: bool
+    runner: ProgramRunner, solved: bool
 ) -> None:
     (hit,) = find_behaviour(story(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), runner)
     assert (hit.problem_id, hit.by) == ("bench/1", "behaviour")
@@ -84,21 +84,21 @@ def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evi
     assert ("answers there" in hit.detail) is solved
 
 
-def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(runner: Runner) -> None:
+def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(runner: ProgramRunner) -> None:
     more = tuple(TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55))
     bare = TOTALS.model_copy(update={"solutions": (), "tests": TOTALS.tests + more})
     (hit,) = find_behaviour(story(MILLER, *SACKS), index_behaviour([bare]), runner)
     assert "the program here gives" in hit.detail
 
 
-def test_a_near_miss_is_not_found(runner: Runner) -> None:
+def test_a_near_miss_is_not_found(runner: ProgramRunner) -> None:
     # The greatest so far agrees with the running total on none but the first.
     code = MILLER.replace("t += x", "t = max(t, x)")
     near = story(code, ("3\n4 5 6\n", "4\n5\n6\n"), ("2\n10 1\n", "10\n10\n"), ("3\n7 7 30\n", "7\n7\n30\n"))
     assert find_behaviour(near, index_behaviour([TOTALS]), runner) == []
 
 
-def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inputs(runner: Runner) -> None:
+def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inputs(runner: ProgramRunner) -> None:
     positives = benchmark(
         "def f(v):\n    return sum(x for x in v if x % 100)", ("[1, 2, 3]", "6"), ("[50, 60]", "110"), ("[7]", "7"),
         ("[12, 13]", "25"), ("[99, 1]", "100"), ("[40, 41]", "81"),
@@ -110,7 +110,7 @@ def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inpu
     assert find_behaviour(total, index_behaviour([positives]), runner) == []
 
 
-def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(runner: Runner) -> None:
+def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(runner: ProgramRunner) -> None:
     code = "def f(a, b):\n    return a % b == 0"
     divides = benchmark(code, ("6\n3", "true"), ("7\n2", "false"), ("9\n4", "false"), ("8\n4", "true"))
     pairs = [(12, 4), (13, 4), (20, 5), (21, 6), (9, 3), (35, 8), (44, 11), (50, 7), (64, 8), (71, 9), (5, 5), (8, 3)]
@@ -122,22 +122,22 @@ def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(runn
     assert find_behaviour(story("", *tests[:4], solved=False), index, runner) == []
 
 
-def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(runner: Runner) -> None:
+def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(runner: ProgramRunner) -> None:
     runs = [
-        Run("def f(n):\n    return n + 1", "f", ([1], [2])),
-        Run("def f(n):\n    while True:\n        pass", "f", ([1], [2])),
-        Run("def f(n):\n    return sum(range(10**15))", "f", ([1], [2])),
-        Run("import os\ndef f(n):\n    os._exit(0)", "f", ([1], [2])),
-        Run("def f(n):\n    raise ValueError", "f", ([1],)),
-        Run("print(int(input()) * 2)", "", ("21\n", "x\n")),
+        ProgramRun("def f(n):\n    return n + 1", "f", ([1], [2])),
+        ProgramRun("def f(n):\n    while True:\n        pass", "f", ([1], [2])),
+        ProgramRun("def f(n):\n    return sum(range(10**15))", "f", ([1], [2])),
+        ProgramRun("import os\ndef f(n):\n    os._exit(0)", "f", ([1], [2])),
+        ProgramRun("def f(n):\n    raise ValueError", "f", ([1],)),
+        ProgramRun("print(int(input()) * 2)", "", ("21\n", "x\n")),
     ]
     assert runner.run(runs) == [[("2",), ("3",)], *[[None, None]] * 3, [None], [("42",), None]]
 
 
 def test_nothing_is_run_twice(judge: Judge, tmp_path: Path) -> None:
-    run = Run("def f(n):\n    return n * n", "f", ([3],))
+    run = ProgramRun("def f(n):\n    return n * n", "f", ([3],))
     for num_processes in (1, 0):
-        runner = Runner(judge, tmp_path / "outputs.sqlite")
+        runner = ProgramRunner(judge, tmp_path / "outputs.sqlite")
         assert runner.run([run, run]) == [[("9",)], [("9",)]]
         assert runner.num_processes == num_processes
         runner.close()
@@ -201,7 +201,9 @@ def test_varied_inputs_keep_what_all_inputs_have_in_common(inputs: list[tuple[li
     assert vary(inputs, num=8, seed="s") == vary(inputs, num=8, seed="s")
 
 
-def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(runner: Runner, tmp_path: Path) -> None:
+def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(
+    runner: ProgramRunner, tmp_path: Path
+) -> None:
     folder = Path(os.environ.get("MICROCODER_DATA") or Path(__file__).parents[4] / "shared" / "data")
     if not (folder / "humaneval.tar.xz").exists():
         pytest.skip("humaneval.tar.xz is not here; set MICROCODER_DATA to its folder")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_texts import deepseek, doocs, livecodebench
 
-from microcoder.dataset.filter import DuplicateSettings, Group, describe, find_duplicates
+from microcoder.dataset.filter import DuplicateGroup, DuplicateSettings, describe, find_duplicates
 from microcoder.dataset.filter.fingerprints import words
 from microcoder.dataset.filter.minhash import (
     band_keys,
@@ -38,7 +38,7 @@ def row(name: str, statement: str = STORY, **fields: object) -> Candidate:
     return Candidate(id=name, dataset=name.partition("/")[0], statement=statement, **fields)  # type: ignore[arg-type]
 
 
-def groups_of(*rows: Candidate) -> list[Group]:
+def groups_of(*rows: Candidate) -> list[DuplicateGroup]:
     return find_duplicates(describe(rows))
 
 

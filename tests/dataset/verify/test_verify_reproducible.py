@@ -15,7 +15,7 @@ from verify_candidates import make_candidate
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.verify import VerdictStore, VerifySettings, gather, verify
 from microcoder.dataset.verify.limits import cost_of, derive_limits
-from microcoder.dataset.verify.plans import Attempt, Plan
+from microcoder.dataset.verify.plans import Attempt, VerificationPlan
 from microcoder.dataset.verify.reproducible import at_reference_speed, round_up, stable_detail
 from microcoder.evaluator import Judge
 from microcoder.types import Outcome, Problem, Program, TestResult, Verdict
@@ -119,7 +119,7 @@ def test_close_to_a_boundary_the_fastest_of_more_runs_decides(
 ) -> None:
     candidate = make_candidate()
     attempt = Attempt("0", "accepted", Program(RIGHT), 0, verdicts=[timed(*[first] * 6)], fastest_seconds=[first] * 6)
-    plan = Plan(candidate, [attempt], [], [], limit_seconds=40.0, memory_mib=2048)
+    plan = VerificationPlan(candidate, [attempt], [], [], limit_seconds=40.0, memory_mib=2048)
     asked = []
 
     def run(pairs: Sequence[tuple[Program, Problem]]) -> list[Verdict]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from microcoder.dataset.audit.findings import Finding
 from microcoder.dataset.rejections import take_row
 from microcoder.dataset.verify.execution import Executor
-from microcoder.dataset.verify.plans import Attempt, Plan, plan, problem_for
+from microcoder.dataset.verify.plans import Attempt, VerificationPlan, plan
 from microcoder.dataset.verify.settings import VerifySettings
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.types import Verdict
@@ -33,11 +33,11 @@ def run_programs(candidates: Sequence[Candidate], executor: Executor) -> list[Ra
     """Return for each problem what its programs showed, on up to 50 of its tests, spread over all."""
     settings = VerifySettings(max_accepted=_MOST_ACCEPTED, max_wrong=_MOST_WRONG)
     plans = [take_row(_with_fewer_tests(one), "verify", lambda one: plan(one, settings)) for one in candidates]
-    runnable = [item for item in plans if isinstance(item, Plan)]
+    runnable = [item for item in plans if isinstance(item, VerificationPlan)]
     _run(executor, [(item, attempt) for item in runnable for attempt in item.accepted])
     sound = [item for item in runnable if item.passing()]
     _run(executor, [(item, attempt) for item in sound for attempt in (*item.trivial, *item.others)])
-    return [_conclude(item) if isinstance(item, Plan) else _not_run(item) for item in plans]
+    return [_conclude(item) if isinstance(item, VerificationPlan) else _not_run(item) for item in plans]
 
 
 def _with_fewer_tests(candidate: Candidate) -> Candidate:
@@ -49,8 +49,8 @@ def _with_fewer_tests(candidate: Candidate) -> Candidate:
     return candidate.model_copy(update={"tests": tuple(candidate.tests[n] for n in numbers), "groups": groups})
 
 
-def _run(executor: Executor, pairs: Sequence[tuple[Plan, Attempt]]) -> None:
-    verdicts = executor.run([(a.program, problem_for(item, a.program.language)) for item, a in pairs])
+def _run(executor: Executor, pairs: Sequence[tuple[VerificationPlan, Attempt]]) -> None:
+    verdicts = executor.run([(a.program, item.problem(a.program.language)) for item, a in pairs])
     for (_, attempt), verdict in zip(pairs, verdicts, strict=True):
         attempt.verdicts.append(verdict)
 
@@ -62,7 +62,7 @@ def _not_run(rejection: Rejection) -> Ran:
     return Ran((Finding(kind="not_run", detail=said),), ("not_run",))
 
 
-def _conclude(item: Plan) -> Ran:
+def _conclude(item: VerificationPlan) -> Ran:
     references: dict[int, list[Verdict]] = {}
     for attempt in item.accepted:
         references.setdefault(attempt.solution, []).append(attempt.verdicts[0])
@@ -94,7 +94,7 @@ def _conclude(item: Plan) -> Ran:
     return Ran(tuple(findings), tuple(checked), len(scored), len(wrong), len(wrong_passing))
 
 
-def _name(item: Plan, attempt: Attempt) -> str:
+def _name(item: VerificationPlan, attempt: Attempt) -> str:
     return item.candidate.solutions[attempt.solution].name or f"solution {attempt.solution}"
 
 

@@ -21,7 +21,7 @@ from microcoder.dataset.audit.duplicates import mark_duplicates, write_fingerpri
 from microcoder.dataset.audit.execution import Ran, run_programs
 from microcoder.dataset.audit.findings import AuditedRow, Finding
 from microcoder.dataset.audit.report import write_report
-from microcoder.dataset.behaviour import BehaviourIndex, Runner, find_behaviour, index_behaviour
+from microcoder.dataset.behaviour import BehaviourIndex, ProgramRunner, find_behaviour, index_behaviour
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.inputs import FileDigests, digest_sources, unpack_sources
 from microcoder.dataset.build.works import read_benchmark_problems
@@ -190,7 +190,7 @@ class _Examiner:
             self._executor = Executor(judge, store)
             if benchmark:
                 self._behaviour = index_behaviour(benchmark)
-                self._runner = Runner(judge, settings.output / "outputs.sqlite")
+                self._runner = ProgramRunner(judge, settings.output / "outputs.sqlite")
                 opened.callback(self._runner.close)
 
     def examine(self, batch: Sequence[_Numbered]) -> list[AuditedRow]:

@@ -15,12 +15,12 @@ from itertools import islice, permutations
 from pydantic import Field
 
 from microcoder.config import Config
-from microcoder.dataset.behaviour.forms import Case, Form, find_forms
-from microcoder.dataset.behaviour.layouts import Values
-from microcoder.dataset.behaviour.runner import Run, Runner
+from microcoder.dataset.behaviour.forms import Form, ValueCase, find_forms
+from microcoder.dataset.behaviour.runner import ProgramRun, ProgramRunner
 from microcoder.dataset.behaviour.values import Agreement, Tokens, compare, describe_kinds
-from microcoder.dataset.behaviour.variation import vary
 from microcoder.dataset.filter.contamination import Hit
+from microcoder.dataset.inputs.layouts import Values
+from microcoder.dataset.inputs.mutating import vary
 from microcoder.formats.candidates import Candidate
 
 _FEW = 3
@@ -99,7 +99,7 @@ def _keys(kinds: Sequence[str]) -> set[str]:
 
 
 def find_behaviour(
-    candidate: Candidate, index: BehaviourIndex, runner: Runner, settings: BehaviourSettings | None = None
+    candidate: Candidate, index: BehaviourIndex, runner: ProgramRunner, settings: BehaviourSettings | None = None
 ) -> list[Hit]:
     """Return the benchmark problems whose program does what a candidate asks for, the strongest evidence first."""
     settings = settings or BehaviourSettings()
@@ -158,12 +158,14 @@ def _fits(own: Sequence[str], other: Sequence[str], order: Sequence[int]) -> boo
     )
 
 
-def _close(pairs: Sequence[_Pair], runner: Runner) -> list[tuple[_Pair, float]]:
+def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, float]]:
     """Return the pairs that agree on a few inputs, with the share of all that do so on these."""
     forward = [pair for pair in pairs if pair.other.program]
     given = runner.run(
         [
-            Run(pair.other.program, pair.other.entry, tuple(pair.there(case.values) for case in pair.own.cases[:_FEW]))
+            ProgramRun(
+                pair.other.program, pair.other.entry, tuple(pair.there(case.values) for case in pair.own.cases[:_FEW])
+            )
             for pair in forward
         ]
     )
@@ -186,26 +188,28 @@ def _close(pairs: Sequence[_Pair], runner: Runner) -> list[tuple[_Pair, float]]:
     return [(pair, chance) for _, pair in found[:_MOST_CLOSE]]
 
 
-def _ask_own(pair: _Pair, inputs: Sequence[Values]) -> Run:
+def _ask_own(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:
     """Return the run of the problem's own program on the benchmark's values."""
-    return Run(pair.own.program, pair.own.entry, tuple(pair.own.layout.render(pair.back(values)) for values in inputs))
+    return ProgramRun(
+        pair.own.program, pair.own.entry, tuple(pair.own.layout.render(pair.back(values)) for values in inputs)
+    )
 
 
-def _agree(cases: Sequence[Case], outputs: Sequence[Tokens | None], chance: float = 0.0) -> Agreement:
+def _agree(cases: Sequence[ValueCase], outputs: Sequence[Tokens | None], chance: float = 0.0) -> Agreement:
     """Compare what cases expect with what a program gave; nothing is never right."""
     expected = [case.expected for case in cases]
     given = [("\0nothing",) if output is None else output for output in outputs]
     return compare(expected, given, [chance] * len(cases))
 
 
-def _try_there(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSettings) -> list[_Trial]:
-    """Run the benchmark's programs on all of the problem's inputs; return the trials that go on."""
+def _try_there(trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings) -> list[_Trial]:
+    """ProgramRun the benchmark's programs on all of the problem's inputs; return the trials that go on."""
     pairs = [trial.pair for trial in trials]
     given = runner.run(
         [
-            Run(pair.other.program, pair.other.entry, tuple(pair.there(case.values) for case in pair.own.cases))
+            ProgramRun(pair.other.program, pair.other.entry, tuple(pair.there(case.values) for case in pair.own.cases))
             if pair.other.program
-            else Run("", "", ())
+            else ProgramRun("", "", ())
             for pair in pairs
         ]
     )
@@ -221,8 +225,8 @@ def _try_there(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSett
     return left
 
 
-def _try_here(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSettings) -> list[_Trial]:
-    """Run the problem's program on all of the benchmark's inputs; return the trials that go on."""
+def _try_here(trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings) -> list[_Trial]:
+    """ProgramRun the problem's program on all of the benchmark's inputs; return the trials that go on."""
     given = runner.run([_ask_own(trial.pair, [case.values for case in trial.pair.other.cases]) for trial in trials])
     left = []
     for trial, outputs in zip(trials, given, strict=True):
@@ -236,16 +240,16 @@ def _try_here(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSetti
     return left
 
 
-def _try_varied(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSettings) -> list[_Trial]:
-    """Run both programs on varied inputs; where one gives nothing, the input says nothing."""
-    asked: list[Run] = []
+def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings) -> list[_Trial]:
+    """ProgramRun both programs on varied inputs; where one gives nothing, the input says nothing."""
+    asked: list[ProgramRun] = []
     for trial in trials:
         pair = trial.pair
         known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
         has_both = bool(pair.own.program and pair.other.program)
         inputs = vary(known, num=settings.num_varied if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
         asked.append(_ask_own(pair, [tuple(values[place] for place in pair.order) for values in inputs]))
-        asked.append(Run(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs))))
+        asked.append(ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs))))
     given = runner.run(asked)
     left = []
     for trial, ours, theirs in zip(trials, given[::2], given[1::2], strict=True):

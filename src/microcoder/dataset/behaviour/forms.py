@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from microcoder.dataset.behaviour.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.dataset.behaviour.values import Tokens, kind_of, tokens_of_json, tokens_of_text
+from microcoder.dataset.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.dataset.process.sections import split
 from microcoder.formats.candidates import Candidate
 
@@ -24,7 +24,7 @@ _METHOD = re.compile(r"def\s+(\w+)\s*\(")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ValueCase:
     """Values that go in, and what a right program gives for them."""
 
     values: Values
@@ -38,7 +38,7 @@ class Form:
     id: str
     kinds: tuple[str, ...]
     """Of its values, in order (see `kind_of`)."""
-    cases: tuple[Case, ...]
+    cases: tuple[ValueCase, ...]
     layout: Layout
     """How values become an input of its program."""
     program: str = ""
@@ -86,14 +86,14 @@ def _sound(forms: Sequence[Form]) -> list[Form]:
 
 
 def _form(candidate: Candidate, read: Read, expected: Sequence[Tokens], program: str, entry: str) -> Form:
-    cases: dict[str, Case] = {}
+    cases: dict[str, ValueCase] = {}
     for values, said in zip(read.values, expected, strict=True):
-        cases.setdefault(json.dumps(values), Case(values, said))
+        cases.setdefault(json.dumps(values), ValueCase(values, said))
     kinds = tuple(kind_of(column) for column in zip(*read.values, strict=True))
     return Form(candidate.id, kinds, _most_telling(list(cases.values())), read.layout, program, entry)
 
 
-def _most_telling(cases: Sequence[Case]) -> tuple[Case, ...]:
+def _most_telling(cases: Sequence[ValueCase]) -> tuple[ValueCase, ...]:
     """Return up to so many cases, with as many different outputs as there are among the first."""
     # Programs that count up to a number are many, and take all their time for a large one.
     small = [case for case in cases if not _has_large(case.values)]

@@ -34,7 +34,7 @@ _KEEP = "INSERT OR REPLACE INTO outputs VALUES (?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ProgramRun:
     """A program and what it is given: arguments, or text for stdin."""
 
     code: str
@@ -42,7 +42,7 @@ class Run:
     inputs: tuple[Any, ...]
 
 
-class Runner:
+class ProgramRunner:
     """Runs programs by a judge's sandboxes, for several threads at a time; what they gave is kept by content."""
 
     def __init__(self, judge: Judge, store: Path | None = None) -> None:
@@ -70,7 +70,7 @@ class Runner:
         """Close the store."""
         self._known.close()
 
-    def run(self, runs: Sequence[Run]) -> list[list[Tokens | None]]:
+    def run(self, runs: Sequence[ProgramRun]) -> list[list[Tokens | None]]:
         """Return what each program gave for each of its inputs; None where it gave nothing."""
         keys = [self._key(one) for one in runs]
         with self._lock:
@@ -85,10 +85,10 @@ class Runner:
         found |= new
         return [[_tokens(said) for said in found[key]] for key in keys]
 
-    def _key(self, run: Run) -> bytes:
+    def _key(self, run: ProgramRun) -> bytes:
         return hashlib.sha256(json.dumps([self._salt, run.code, run.entry, run.inputs]).encode()).digest()
 
-    def _ask(self, left: dict[bytes, Run]) -> Iterable[tuple[bytes, list[Any]]]:
+    def _ask(self, left: dict[bytes, ProgramRun]) -> Iterable[tuple[bytes, list[Any]]]:
         """Run what is not known yet; a program that ends the whole process loses its own outputs only."""
         waiting = [(key, run) for key, run in left.items() if run.inputs]
         yield from ((key, []) for key, run in left.items() if not run.inputs)
@@ -112,7 +112,7 @@ class Runner:
                     yield from ((key, [["none", "not run"]] * len(run.inputs)) for key, run in waiting)
                     return
 
-    def _process(self, runs: Sequence[Run]) -> list[list[Any]]:
+    def _process(self, runs: Sequence[ProgramRun]) -> list[list[Any]]:
         sources = list(dict.fromkeys((run.code, run.entry) for run in runs))
         number = {source: place for place, source in enumerate(sources)}
         asked = {

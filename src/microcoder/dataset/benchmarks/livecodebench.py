@@ -195,10 +195,10 @@ def _read_lines(path: Path) -> Iterator[tuple[int, bytes, Callable[[], bytes]]]:
 
 def _read_parquet(path: Path) -> Iterator[tuple[int, bytes, Callable[[], bytes]]]:
     # Needs packages that the published files do without.
-    from microcoder.dataset.rowfiles import Part, list_parts, read_part
+    from microcoder.dataset.rowfiles import FilePart, list_parts, read_part
 
     def lines(first: int, num_rows: int) -> Iterator[bytes]:
-        for row in read_part(path.parent, Part(path.name, first, num_rows)):
+        for row in read_part(path.parent, FilePart(path.name, first, num_rows)):
             if row.values is None:
                 raise DataError(f"LiveCodeBench file {path} cannot be read ({': '.join(row.fault or ())})")
             yield json.dumps(row.values, default=str).encode()

@@ -14,7 +14,7 @@ from microcoder.dataset.difficulty import (
     published_attempts,
     select,
 )
-from microcoder.dataset.filter import DuplicateSettings, Fingerprint, Group, describe, find_duplicates, merge
+from microcoder.dataset.filter import DuplicateGroup, DuplicateSettings, Fingerprint, describe, find_duplicates, merge
 from microcoder.dataset.pipeline.steps import Barrier, Row
 from microcoder.dataset.rejections import reject
 from microcoder.dataset.verify.store import evaluator_version
@@ -27,7 +27,7 @@ class DuplicateBarrier(Barrier):
 
     def __init__(self, settings: DuplicateSettings) -> None:
         self._settings = settings
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, DuplicateGroup] = {}
 
     def look(self, candidates: Sequence[Candidate]) -> list[Fingerprint]:
         """Return what shows that two records are one problem."""

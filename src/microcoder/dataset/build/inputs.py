@@ -13,7 +13,7 @@ from microcoder.dataset.archives import is_archive, unpack
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.pipeline import InputShard
 from microcoder.dataset.pipeline.steps import digest
-from microcoder.dataset.rowfiles import Part
+from microcoder.dataset.rowfiles import FilePart
 from microcoder.dataset.sources import Shard, Source, list_files, list_shards, open_source
 from microcoder.errors import DataError
 from microcoder.formats.lookup import find_source
@@ -130,7 +130,7 @@ def list_inputs(
 def read_place(place: str) -> tuple[SourceSettings, Shard]:
     """Return what a shard's place says."""
     value = json.loads(place)
-    return SourceSettings(**value["source"]), Shard(value["index"], tuple(Part(**part) for part in value["parts"]))
+    return SourceSettings(**value["source"]), Shard(value["index"], tuple(FilePart(**part) for part in value["parts"]))
 
 
 def digest_sources(sources: Sequence[SourceSettings], *, digests: FileDigests) -> str:
@@ -147,5 +147,5 @@ def read_all(sources: Sequence[SourceSettings]) -> Iterator[tuple[Source, Shard]
             yield source, shard
 
 
-def _dump(parts: Sequence[Part]) -> list[dict[str, Any]]:
+def _dump(parts: Sequence[FilePart]) -> list[dict[str, Any]]:
     return [asdict(part) for part in parts]

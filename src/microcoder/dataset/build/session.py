@@ -30,7 +30,7 @@ _RELEASE_CODE = "microcoder.dataset.release"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BuildPlan:
     """What a build is going to do."""
 
     shards: tuple[InputShard, ...]
@@ -56,7 +56,7 @@ class Built:
     """Nothing was left to do."""
 
 
-def plan_build(config: BuildConfig, *, last: Stage = "verify") -> Plan:
+def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
     """Find all input, and what of the work is done.
 
     Args:
@@ -84,10 +84,12 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> Plan:
     steps = [s for s in later_steps(config, benchmarks=benchmarks, digests=digests) if s.stage in wanted]
     digests.save()
     missing = count_missing(shards, collect_step(), steps, work=config.work_folder / "parts")
-    return Plan(tuple(shards), tuple(steps), missing)
+    return BuildPlan(tuple(shards), tuple(steps), missing)
 
 
-def run_build(config: BuildConfig, plan: Plan, *, on_progress: OnProgress = lambda step, done, total: None) -> Built:
+def run_build(
+    config: BuildConfig, plan: BuildPlan, *, on_progress: OnProgress = lambda step, done, total: None
+) -> Built:
     """Do what is missing, and write the corpus when every stage was run.
 
     Raises:
@@ -99,7 +101,7 @@ def run_build(config: BuildConfig, plan: Plan, *, on_progress: OnProgress = lamb
         return _run_build(config, plan, on_progress)
 
 
-def _run_build(config: BuildConfig, plan: Plan, on_progress: OnProgress) -> Built:
+def _run_build(config: BuildConfig, plan: BuildPlan, on_progress: OnProgress) -> Built:
     runner = Runner(kind=config.runner, workers=config.workers, address=config.ray_address)
     parts, passages = run_steps(
         plan.shards,
@@ -130,7 +132,7 @@ def _is_released(folder: Path, key: str) -> bool:
 
 
 def _release(
-    config: BuildConfig, plan: Plan, parts: Sequence[Sequence[Part]], passages: Sequence[Passage], key: str
+    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], passages: Sequence[Passage], key: str
 ) -> None:
     """Write everything, the marker last: without it, nothing in the folder is taken for whole."""
     folder = config.output
@@ -153,7 +155,7 @@ def _rejected(parts: Sequence[Sequence[Part]]) -> Iterator[Rejection]:
 
 
 def _figures(
-    config: BuildConfig, plan: Plan, parts: Sequence[Sequence[Part]], passages: Sequence[Passage]
+    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], passages: Sequence[Passage]
 ) -> dict[str, Any]:
     """Return what was measured on the way, for the card."""
     by_step = {passage.step: passage for passage in passages}

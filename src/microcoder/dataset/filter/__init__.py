@@ -7,7 +7,13 @@ from microcoder.dataset.filter.contamination import (
     build_index,
     find_hits,
 )
-from microcoder.dataset.filter.duplicates import DuplicateSettings, Fingerprint, Group, describe, find_duplicates
+from microcoder.dataset.filter.duplicates import (
+    DuplicateGroup,
+    DuplicateSettings,
+    Fingerprint,
+    describe,
+    find_duplicates,
+)
 from microcoder.dataset.filter.licences import LicenceSettings, check_licence, normalise_licence
 from microcoder.dataset.filter.merging import merge
 from microcoder.dataset.filter.quality import QualitySettings, check_quality
@@ -17,10 +23,10 @@ from microcoder.dataset.filter.stage import FilterSettings, apply_groups, dedupl
 __all__ = [
     "ContaminationIndex",
     "ContaminationSettings",
+    "DuplicateGroup",
     "DuplicateSettings",
     "FilterSettings",
     "Fingerprint",
-    "Group",
     "Hit",
     "LicenceSettings",
     "QualitySettings",

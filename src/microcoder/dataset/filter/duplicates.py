@@ -77,7 +77,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DuplicateGroup:
     """Records that are one problem."""
 
     kept: str
@@ -149,7 +149,7 @@ def _rank(candidate: Candidate) -> tuple[int, ...]:
     )
 
 
-def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | None = None) -> list[Group]:
+def find_duplicates(looks: Iterable[Fingerprint], settings: DuplicateSettings | None = None) -> list[DuplicateGroup]:
     """Return the groups of more than one record, sorted by the id that is kept.
 
     Two records are one problem when they have the same source; or the same words, or words similar enough, and
@@ -260,13 +260,13 @@ class _Groups:
             for platform, name in (key.split(":", 1) for key in self._sources[high])
         )
 
-    def found(self) -> list[Group]:
+    def found(self) -> list[DuplicateGroup]:
         members: dict[int, list[int]] = defaultdict(list)
         for number in range(len(self._records)):
             if (root := self.root(number)) != number:
                 members[root].append(number)
         groups = [
-            Group(
+            DuplicateGroup(
                 kept=self._records[root].id,
                 dropped=tuple(sorted(self._records[number].id for number in dropped)),
                 why={self._records[number].id: self._why.get(number, "text") for number in dropped},

@@ -9,7 +9,7 @@ from pydantic import Field
 from microcoder.config import Config
 from microcoder.dataset.endpoint import Endpoint, EndpointSettings
 from microcoder.dataset.filter.contamination import ContaminationIndex, ContaminationSettings, find_hits
-from microcoder.dataset.filter.duplicates import DuplicateSettings, Group, describe, find_duplicates
+from microcoder.dataset.filter.duplicates import DuplicateGroup, DuplicateSettings, describe, find_duplicates
 from microcoder.dataset.filter.licences import LicenceSettings, check_licence
 from microcoder.dataset.filter.merging import merge
 from microcoder.dataset.filter.quality import QualitySettings, check_quality
@@ -90,7 +90,9 @@ def deduplicate(
     return apply_groups(by_id, groups)
 
 
-def apply_groups(by_id: dict[str, Candidate], groups: Iterable[Group]) -> tuple[list[Candidate], list[Rejection]]:
+def apply_groups(
+    by_id: dict[str, Candidate], groups: Iterable[DuplicateGroup]
+) -> tuple[list[Candidate], list[Rejection]]:
     """Merge each group into its kept record, and reject the others with its id."""
     kept = dict(by_id)
     rejected = []

@@ -32,7 +32,7 @@ class LanguageSettings(Config):
     """Statements with fewer letters than this are taken for English: too little to say (our choice)."""
 
 
-class Language(NamedTuple):
+class DetectedLanguage(NamedTuple):
     """A language and how sure it is."""
 
     code: str
@@ -41,19 +41,19 @@ class Language(NamedTuple):
     """0 to 1, among the languages that were allowed."""
 
 
-def identify(text: str, settings: LanguageSettings | None = None) -> Language:
+def identify(text: str, settings: LanguageSettings | None = None) -> DetectedLanguage:
     """Return the language of a statement; code, formulae, examples' numbers and addresses are not read."""
     settings = settings or LanguageSettings()
     words = _readable(text)
     letters = [char for char in words if char.isalpha()]
     if len(letters) < settings.min_letters and all(map(_is_latin, letters)):
-        return Language("en", 0.0)
+        return DetectedLanguage("en", 0.0)
     if (code := _by_script(letters)) and code in settings.languages:
-        return Language(code, 1.0)
+        return DetectedLanguage(code, 1.0)
     if "en" in settings.languages and _is_english(prose(text)):
-        return Language("en", 1.0)
+        return DetectedLanguage("en", 1.0)
     code, probability = _identifier(settings.languages).classify(words)
-    return Language(str(code), float(probability))
+    return DetectedLanguage(str(code), float(probability))
 
 
 def _readable(text: str) -> str:

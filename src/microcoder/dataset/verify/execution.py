@@ -14,7 +14,7 @@ from microcoder.dataset.rejections import take_row
 from microcoder.dataset.verify.evidence import Evidence, Trial, conclude
 from microcoder.dataset.verify.limits import cost_of, derive_limits
 from microcoder.dataset.verify.outputs import compare_references
-from microcoder.dataset.verify.plans import Attempt, Plan, convert, plan, problem_for, turned_numbers
+from microcoder.dataset.verify.plans import Attempt, VerificationPlan, convert, plan, turned_numbers
 from microcoder.dataset.verify.reproducible import LIMITS, at_reference_speed, stable_detail
 from microcoder.dataset.verify.settings import VerifySettings
 from microcoder.dataset.verify.store import Verdicts, verdict_key
@@ -117,7 +117,7 @@ def gather(
     for start in range(0, len(candidates), settings.batch_problems):
         batch = candidates[start : start + settings.batch_problems]
         made = [take_row(candidate, "verify", lambda one: plan(one, settings)) for candidate in batch]
-        runnable = [item for item in made if isinstance(item, Plan)]
+        runnable = [item for item in made if isinstance(item, VerificationPlan)]
         _run_accepted(executor, runnable)
         for repeat in range(1, settings.runs - 1):
             _run_again(executor, runnable, repeat)
@@ -129,11 +129,11 @@ def gather(
         _run_trivial(executor, sound)
         _run_others(executor, sound)
         _ask_checkers(executor, runnable)
-        found += [_evidence(item, settings) if isinstance(item, Plan) else item for item in made]
+        found += [_evidence(item, settings) if isinstance(item, VerificationPlan) else item for item in made]
     return found
 
 
-def _run_accepted(executor: Executor, plans: Sequence[Plan]) -> None:
+def _run_accepted(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
     """Run accepted programs with generous limits; settle conversions, and what refused outputs mean."""
     _run_all(executor, [(item, attempt) for item in plans for attempt in item.accepted])
     for item in plans:
@@ -143,7 +143,7 @@ def _run_accepted(executor: Executor, plans: Sequence[Plan]) -> None:
     compare_references(executor.run, [item for item in plans if item.accepted])
 
 
-def _settle_conversions(item: Plan) -> None:
+def _settle_conversions(item: VerificationPlan) -> None:
     """Of every Python 2 program keep the version that passes; set aside those with none."""
     kept: list[Attempt] = []
     done: set[int] = set()
@@ -165,12 +165,12 @@ def _was_disturbed(verdict: Verdict) -> bool:
     return any(test.detail.startswith("wall") and test.cpu_seconds > _WORKED_SHARE * test.wall_seconds for test in late)
 
 
-def _run_again(executor: Executor, plans: Sequence[Plan], repeat: int) -> None:
+def _run_again(executor: Executor, plans: Sequence[VerificationPlan], repeat: int) -> None:
     """Run the accepted programs that passed so far once more, with the tests in another order."""
     pairs = [(item, attempt) for item in plans for attempt in item.passing()]
     orders = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in pairs]
     problems = [
-        problem_for(item, attempt.program.language, tests=[item.candidate.tests[number] for number in order])
+        item.problem(attempt.program.language, tests=[item.candidate.tests[number] for number in order])
         for (item, attempt), order in zip(pairs, orders, strict=True)
     ]
     verdicts = executor.run([(attempt.program, problem) for (_, attempt), problem in zip(pairs, problems, strict=True)])
@@ -179,13 +179,13 @@ def _run_again(executor: Executor, plans: Sequence[Plan], repeat: int) -> None:
         attempt.note_seconds(verdict, order)
 
 
-def _run_trivial(executor: Executor, plans: Sequence[Plan]) -> None:
+def _run_trivial(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
     """Run trivial programs on one test, and on all tests where they pass that one."""
     pairs = [(item, attempt) for item in plans for attempt in item.trivial]
     first = {id(item): [max(item.candidate.tests, key=lambda test: len(test.output))] for item in plans}
     verdicts = executor.run(
         [
-            (attempt.program, problem_for(item, "python", seconds=item.answer_seconds, tests=first[id(item)]))
+            (attempt.program, item.problem("python", seconds=item.answer_seconds, tests=first[id(item)]))
             for item, attempt in pairs
         ]
     )
@@ -197,27 +197,27 @@ def _run_trivial(executor: Executor, plans: Sequence[Plan]) -> None:
     _run_all(executor, again)
 
 
-def _ask_checkers(executor: Executor, plans: Sequence[Plan]) -> None:
+def _ask_checkers(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
     """Ask checker programs about the answers of their own problems."""
     for item in plans:
         if item.candidate.checker.type != "program":
             continue
-        verdict = executor.judge_answers(problem_for(item, item.candidate.programming_language))
+        verdict = executor.judge_answers(item.problem(item.candidate.programming_language))
         if not verdict.is_accepted and not _was_disturbed(verdict):
             item.refused_answers = stable_detail(verdict)
 
 
-def _run_others(executor: Executor, plans: Sequence[Plan]) -> None:
+def _run_others(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
     _run_all(executor, [(item, attempt) for item in plans for attempt in item.others])
 
 
-def _run_all(executor: Executor, pairs: Sequence[tuple[Plan, Attempt]]) -> None:
-    verdicts = executor.run([(a.program, problem_for(item, a.program.language)) for item, a in pairs])
+def _run_all(executor: Executor, pairs: Sequence[tuple[VerificationPlan, Attempt]]) -> None:
+    verdicts = executor.run([(a.program, item.problem(a.program.language)) for item, a in pairs])
     for (_, attempt), verdict in zip(pairs, verdicts, strict=True):
         attempt.verdicts.append(verdict)
 
 
-def _evidence(item: Plan, settings: VerifySettings) -> Evidence | Rejection:
+def _evidence(item: VerificationPlan, settings: VerifySettings) -> Evidence | Rejection:
     if not item.accepted:
         return item.candidate.reject("verify", "python2_reference", "no converted reference passes all tests")
     attempts = [*item.accepted, *(a for a in item.trivial + item.others if a.verdicts)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from microcoder.dataset.verify.evidence import STEP
-from microcoder.dataset.verify.plans import Attempt, Plan, problem_for, turned_numbers
+from microcoder.dataset.verify.plans import Attempt, VerificationPlan, turned_numbers
 from microcoder.dataset.verify.reproducible import is_close, round_up, whole_mebibytes
 from microcoder.dataset.verify.settings import VerifySettings
 from microcoder.types import Problem, Program, Verdict
@@ -19,7 +19,7 @@ _MORE_MEASUREMENTS = 3
 Run = Callable[[Sequence[tuple[Program, Problem]]], list[Verdict]]
 
 
-def derive_limits(run: Run, plans: Sequence[Plan], settings: VerifySettings) -> None:
+def derive_limits(run: Run, plans: Sequence[VerificationPlan], settings: VerifySettings) -> None:
     """Set the limits of each plan; every plan has accepted programs that passed every run so far."""
     _measure_again(run, plans, settings)
     for item in plans:
@@ -32,7 +32,7 @@ def cost_of(seconds: float, settings: VerifySettings) -> float:
     return round_up(seconds, [*(step / settings.multiplier for step in steps), steps[-1]])
 
 
-def _set_limits(item: Plan, settings: VerifySettings) -> None:
+def _set_limits(item: VerificationPlan, settings: VerifySettings) -> None:
     slowest = max(max(attempt.fastest_seconds) for attempt in item.passing())
     given, steps = item.candidate.time_limit_seconds, settings.limit_steps_seconds
     if given is not None and slowest * settings.headroom <= given:
@@ -58,12 +58,12 @@ def _set_limits(item: Plan, settings: VerifySettings) -> None:
     )
 
 
-def _measure_again(run: Run, plans: Sequence[Plan], settings: VerifySettings) -> None:
+def _measure_again(run: Run, plans: Sequence[VerificationPlan], settings: VerifySettings) -> None:
     again = [(item, attempt) for item in plans for attempt in _undecided(item, settings)]
     for repeat in range(settings.runs, settings.runs + _MORE_MEASUREMENTS):
         numbers = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in again]
         problems = [
-            problem_for(item, attempt.program.language, tests=[item.candidate.tests[n] for n in order])
+            item.problem(attempt.program.language, tests=[item.candidate.tests[n] for n in order])
             for (item, attempt), order in zip(again, numbers, strict=True)
         ]
         verdicts = run([(attempt.program, problem) for (_, attempt), problem in zip(again, problems, strict=True)])
@@ -71,7 +71,7 @@ def _measure_again(run: Run, plans: Sequence[Plan], settings: VerifySettings) ->
             attempt.note_seconds(verdict, order)
 
 
-def _undecided(item: Plan, settings: VerifySettings) -> list[Attempt]:
+def _undecided(item: VerificationPlan, settings: VerifySettings) -> list[Attempt]:
     """Return the accepted programs whose time on a test decides between two limits and is close to the boundary."""
     passing, given = item.passing(), item.candidate.time_limit_seconds
     steps = settings.limit_steps_seconds

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from microcoder.dataset.verify.plans import Attempt, Plan, problem_for
+from microcoder.dataset.verify.plans import Attempt, VerificationPlan
 from microcoder.types import Checker, Outcome, Problem, Program, Verdict
 
 _DIGEST = Checker(
@@ -27,15 +27,15 @@ _MOST_PROGRAMS = 4
 Run = Callable[[Sequence[tuple[Program, Problem]]], list[Verdict]]
 
 
-def compare_references(run: Run, plans: Sequence[Plan]) -> None:
+def compare_references(run: Run, plans: Sequence[VerificationPlan]) -> None:
     """Set `outputs` of the plans where accepted programs were refused for their output."""
-    asked: list[tuple[Plan, Attempt]] = []
+    asked: list[tuple[VerificationPlan, Attempt]] = []
     for item in plans:
         refused = [a for a in item.accepted if a.verdicts[0].outcome is Outcome.WRONG_ANSWER]
         if refused and len(item.accepted) > 1 and item.candidate.fn_name is None:
             asked += [(item, attempt) for attempt in item.accepted[:_MOST_PROGRAMS]]
     problems = [
-        problem_for(item, attempt.program.language).model_copy(update={"checker": _DIGEST}) for item, attempt in asked
+        item.problem(attempt.program.language).model_copy(update={"checker": _DIGEST}) for item, attempt in asked
     ]
     verdicts = run([(attempt.program, problem) for (_, attempt), problem in zip(asked, problems, strict=True)])
     said: dict[int, list[tuple[str, ...]]] = {}

@@ -75,6 +75,8 @@ def _everything_below(folder: str, *, opens_closed: bool) -> Iterator[tuple[int,
         while left or above:
             if not left:
                 name, identity, left = above.pop()
+                # A program that moves the folder changes what ".." is; climbing on would lead out of what is to be
+                # emptied.
                 here = _replace(here, os.open("..", _OPEN, dir_fd=here))
                 if _identity(here) != identity:
                     raise OSError(errno.ESTALE, "a folder was moved")

@@ -56,6 +56,8 @@ class CallStack:
         self._numbers = _view(state, 8 * _NUM_WORDS, "i")
         usual = sys.getrecursionlimit()
         sys.setrecursionlimit(_UNUSUAL_LIMIT)
+        # The limit is set to a number that nothing else has, and stands right behind the calls that are left. Found
+        # twice is not found: a write to the wrong word would break the interpreter.
         found = [n for n, number in enumerate(self._numbers) if number == _UNUSUAL_LIMIT > self._numbers[n - 1] > 0]
         sys.setrecursionlimit(usual)
         if len(found) != 1:
@@ -64,6 +66,7 @@ class CallStack:
         self._find_frame(_view(state, 8 * _NUM_WORDS, "L"), state)
         self._own_calls = 0
         names: dict[str, Any] = {"numbers": self._numbers, "place": self._calls_left}
+        # Tried here, in the fork server, where a crash is a sandbox that does not start and not a wrong verdict.
         look = compile("import sys\nleft, below = numbers[place], sys._getframe().f_back", "", "exec")
         self._execute_at_the_bottom(look, names)
         if names["below"] is not None or not 0 <= usual - 1 - names["left"] <= 2:

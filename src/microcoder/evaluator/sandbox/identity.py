@@ -59,6 +59,8 @@ def _unshare_each(flags: dict[str, int]) -> dict[str, str]:
 def _enter_user_namespace() -> None:
     user, group = os.geteuid(), os.getegid()
     unshare(CLONE_NEWUSER)
+    # The kernel takes a gid_map from an unprivileged user only after setgroups is denied: dropping a group would open
+    # files whose mode shuts out its members.
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
@@ -84,6 +86,8 @@ def find_lacking_capabilities() -> list[str]:
 
 def drop_user(user: int) -> None:
     """Become an unprivileged user for good."""
+    # In this order: each step needs a capability that the last one gives up. All three ids, so that no saved one is
+    # left to return to.
     drop_bounding_capabilities()
     os.setgroups([])
     os.setresgid(user, user, user)

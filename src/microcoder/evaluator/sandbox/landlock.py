@@ -48,6 +48,8 @@ def restrict(
     abi = version()
     handled = sum(rights for since, rights in _RIGHTS_BY_ABI.items() if abi >= since)
     attributes = struct.pack("Q", handled)
+    # TCP and, below, abstract sockets and signals to processes outside: handled without any rule, so refused
+    # throughout.
     if abi >= 4:
         attributes += struct.pack("Q", _TCP)
     if abi >= 6:
@@ -78,6 +80,7 @@ def _allow_below(ruleset: int, path: str, hidden: set[str], handled: int) -> Non
         return
     _allow(ruleset, path, _READ_DIR, handled)
     for entry in os.scandir(path):
+        # A rule for a link is one for what it leads to, which may be hidden.
         if not entry.is_symlink():
             _allow_below(ruleset, entry.path, hidden, handled)
 

@@ -43,6 +43,7 @@ def enter_private_root(
     """
     libraries = sorted(set(libraries))
     scratch = scratch_folder(libraries)
+    # Where / is shared, as systemd has it, what is mounted below would else appear in the host's namespace too.
     mount("none", "/", None, _REC | _PRIVATE)
     # Not above anything that is to be shown: clusters keep shared folders below /mnt.
     shown = (*libraries, packages)
@@ -104,6 +105,7 @@ def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:
         with open(target, "w"):
             pass
     mount(source, target, None, _BIND | _REC)
+    # Before the tree becomes read-only, which then holds for these too.
     for path in hidden:
         mount("tmpfs", stage + path, "tmpfs", _NOSUID | _NODEV, "size=4k,nr_inodes=2,mode=0755")
     _make_read_only(target)
@@ -115,4 +117,5 @@ def _make_read_only(target: str, *, has_devices: bool = False) -> None:
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
+        # Kernels before 5.12: reaches this mount, not those below it, which keep the rights that they had.
         mount("none", target, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | (0 if has_devices else _NODEV))

@@ -75,6 +75,7 @@ class Quota:
                 if error.errno != errno.ETOOMANYREFS or is_last:
                     raise
                 time.sleep(_SENDING_PAUSE_SECONDS)
+        # Both before the program runs: whoever holds the listener could answer the questions about itself.
         os.close(listener)
         self._theirs.close()
 
@@ -102,6 +103,8 @@ class Quota:
         with contextlib.suppress(OSError):
             fcntl.ioctl(self._listener, _RECEIVE, notification)
             identity, _, _, number = _HEAD.unpack_from(notification)
+            # After "go on" the kernel reads the arguments again, which another thread may have changed meanwhile.
+            # Nothing rests on them here: what is decided by is how much there is already.
             error = self._refuse_thread(pid) if number == NUMBERS["clone"] else self._refuse_entry()
             fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(identity, 0, -error, 0 if error else _GO_ON))
 

@@ -41,6 +41,7 @@ def load_code(source: int, cache: int) -> Loaded:
     has run by then, so the cache cannot be forged.
     """
     if os.pread(cache, 1, 0) == COMPILED:
+        # Nothing that a program does reaches the cache: each test's process closes it before it runs the program.
         loaded = marshal.loads(os.pread(cache, os.lseek(cache, 0, os.SEEK_END), 1))
         if loaded[2]:
             _write_source(_read_all(source))

@@ -2,6 +2,10 @@
 
 `allow_list` is installed once in the zygote and inherited by every test. `per_test` is small, because it is
 installed for each test: it takes away what only the zygote needs (processes, filters, signals to others).
+
+The kernel asks every filter in force and takes the strictest answer: what `per_test` lets pass was allowed before. A
+filter sees numbers and not what a pointer leads to, so no rule here rests on a path or a structure: those are for
+Landlock and the mount namespace.
 """
 
 from __future__ import annotations
@@ -90,6 +94,7 @@ class _Program:
 
     def start(self) -> None:
         """Kill on a foreign architecture, then load the call's number."""
+        # `int 0x80` makes 32-bit calls from a 64-bit program, in which the same number is another call.
         self.add(_LOAD, _OFFSET_ARCH)
         self.add(_IF_EQUAL, AUDIT_ARCH, 1, 0)
         self.add(_RETURN, _KILL)
@@ -109,6 +114,8 @@ class _Program:
             self.instructions += body.instructions
 
     def match_argument(self, index: int, values: tuple[int, ...], matched: int, otherwise: int) -> None:
+        # The lower 32 bits: the kernel takes no more of any argument that is matched here. A pointer has two halves,
+        # see `_read_limits`.
         self.add(_LOAD, _argument(index))
         for value in values:
             self.add(_IF_EQUAL, value, 0, 1)
@@ -131,9 +138,11 @@ def allow_list(*, can_execute: bool = False, can_ask: bool = False) -> bytes:
     if IS_X86:
         program.add(_IF_AT_LEAST, _X32_BIT, 0, 1)
         program.add(_RETURN, _error(errno.ENOSYS))
+    # ENOSYS for calls younger than the list below: libc then falls back to an older one, where EPERM would be final.
     program.add(_IF_AT_LEAST, FIRST_UNKNOWN, 0, 1)
     program.add(_RETURN, _error(errno.ENOSYS))
     program.detailed_rule("clone", lambda p: _clone(p, may_fork=True))
+    # Its flags are behind a pointer; libc falls back to clone, whose flags are not.
     program.rule("clone3", _error(errno.ENOSYS))
     program.rule("socket", _error(errno.EACCES))
     program.rule("execve", _ALLOW if can_execute else _error(errno.EACCES))
@@ -145,6 +154,7 @@ def allow_list(*, can_execute: bool = False, can_ask: bool = False) -> bytes:
     known = (*_PRCTLS, *_PRCTLS_OF_ZYGOTE)
     program.detailed_rule("prctl", lambda p: p.match_argument(0, known, _ALLOW, _error(errno.EPERM)))
     program.detailed_rule("socketpair", lambda p: p.match_argument(0, (1,), _ALLOW, _error(errno.EACCES)))
+    # The caller's own limits: without a pid namespace the fork server's could be set as well.
     program.detailed_rule("prlimit64", lambda p: p.match_argument(0, (0,), _ALLOW, _error(errno.EPERM)))
     if can_ask:
         program.detailed_rule(
@@ -175,6 +185,7 @@ def per_test(
     program.start()
     for name in ("fork", "vfork"):
         program.rule(name, _error(errno.EAGAIN))
+    # Handles on other processes, and filters with a listener, are the fork server's alone.
     for name in ("pidfd_open", "seccomp"):
         program.rule(name, _error(errno.EPERM))
     # Limits may be read, not set: see `LimitSetter`.
@@ -185,6 +196,8 @@ def per_test(
     program.detailed_rule("clone", lambda p: _clone(p, may_fork=False, thread=_ASK if asks_about_threads else _ALLOW))
     program.detailed_rule("prctl", lambda p: p.match_argument(0, _PRCTLS, _ALLOW, _error(errno.EPERM)))
     if only_pid is not None:
+        # A thread's id alone does not say which process it is of; 0, -1 and negative ids, which mean many, do not
+        # match.
         program.rule("tkill", _error(errno.EPERM))
         for name in ("kill", "tgkill"):
             program.detailed_rule(name, lambda p: p.match_argument(0, (only_pid,), _ALLOW, _error(errno.EPERM)))

@@ -135,6 +135,8 @@ class ForkServer:
                 quota = Quota(self._setup.scratch, self._scratch_bytes, has_files=bool(request.files))
             streams = [standard[0], *named] if named else standard
             test = Test(request, source, cache, streams, wire, shared, quota)
+            # All of a test happens in this child; limits, accounting and the answer to the supervisor stay in the
+            # parent, which it can neither signal nor write to.
             pid = os.fork()
             if pid == 0:
                 self.run(test)
@@ -174,6 +176,8 @@ class ForkServer:
             return f"files for a test take more than {self._scratch_bytes >> 20} MiB"
         contents = iter(descriptors)
         try:
+            # No test runs now and the folder was emptied after the last one, so no link can lead these writes
+            # elsewhere.
             for name in names:
                 path = f"{self._setup.scratch}/{name}"
                 if name.endswith("/"):
@@ -223,6 +227,7 @@ class ForkServer:
             redirection.lead_to(self._setup.scratch)
         if int_digits is not None:
             sys.set_int_max_str_digits(int_digits)
+        # Before the descriptors are closed, since it needs two of them: compiling runs nothing of the program.
         code = runner.load_code(source, cache)
         names = None if dialect == dialects.PLAIN else self._dialect_names
         first_own = self._first_own
@@ -292,6 +297,9 @@ class ForkServer:
 
     def _close_in(self, request: Request, quota: Quota | None, first_descriptor: int) -> None:
         """Close every descriptor from there on, and install the filter of one test."""
+        # Among them are the control socket, over which a test could answer for itself, and the program's cache, in
+        # which it could leave other bytecode for its next test. Open descriptors are reached whatever Landlock and the
+        # root say.
         if quota is None:
             os.closerange(first_descriptor, _HIGHEST_FD)
         else:
@@ -336,7 +344,8 @@ class ForkServer:
 
 
 def _copy(name: str, target: int) -> None:
-    """Copy a file of the current folder, where there is one."""
+    """Copy a file of the current folder, if there is one."""
+    # A link of that name gains nothing: this process is confined as the compiler was, and reads no more than it could.
     with contextlib.suppress(OSError), open(name, "rb") as file:
         if not os.path.islink(name):
             for block in iter(lambda: file.read(1 << 20), b""):

@@ -111,6 +111,8 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     setup = Setup(wanted=set(config["layers"]))
     is_root = os.geteuid() == 0
+    # Chosen by our process id, so before the pid namespace in which every sandbox has the same: two that shared a user
+    # id would count against each other's limit on processes and, without that namespace, could signal each other.
     user = identity.pick_user(os.getpid()) if is_root else None
     setup.missing, setup.in_user_namespace = identity.enter_namespaces(setup.wanted)
     if setup.has(layers.PID_NAMESPACE):
@@ -121,6 +123,7 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     _stand_back(config["nice"])
     libraries, packages, runtime = config["libraries"], config["packages"], config["runtime"]
+    # Now, since the private root has no /proc.
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
         layers.MOUNT_NAMESPACE,
@@ -250,8 +253,10 @@ def _give_up_rights(setup: Setup) -> None:
     drop_bounding_capabilities()
     setup.owns_uid = setup.owns_uid or setup.in_user_namespace
     setup.attempt(layers.NO_CAPABILITIES, drop_capabilities)
+    # No other process of the same user may trace us or read our memory.
     setup.attempt(layers.NOT_DUMPABLE, lambda: prctl(PR_SET_DUMPABLE, 0))
     setup.attempt(layers.NO_NEW_PRIVILEGES, lambda: prctl(PR_SET_NO_NEW_PRIVS, 1))
+    # Once more: the kernel forgets it when a process changes its user id.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -289,6 +294,7 @@ def _memory_of_empty_test() -> int:
 
 def _forget_ourselves() -> None:
     """Leave no trace of this package to import or read."""
+    # Tidiness, not protection: `gc` still finds our objects. A test that uses them reaches its own process and no more.
     for name in [name for name in sys.modules if name.partition(".")[0] == "microcoder"]:
         del sys.modules[name]
     sys.argv[:] = sys.orig_argv[:] = [runner.FILE_NAME]

@@ -60,6 +60,7 @@ def wait_with_limits(
     watch = _Watch(pid, descriptor, request, control, is_shared=is_shared, frames=frames)
     expired = watch.wait(quota)
     if expired != FINISHED:
+        # It is not reaped before `wait4`, so until then its number cannot be another process's.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     os.close(descriptor)
@@ -120,6 +121,7 @@ class _Watch:
                 asked = min(asked, _WINDOW_SECONDS)
             if quota is not None and quota.has_files:
                 asked = min(asked, POLL_SECONDS)
+            # By a descriptor, not by SIGCHLD or a timer: nothing that a test does can delay or take either.
             for ready, _ in poll.poll(int(asked * 1000) + 1):
                 if ready == self._control.fileno():
                     os._exit(1)

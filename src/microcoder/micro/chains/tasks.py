@@ -25,7 +25,7 @@ _STEPS = (*(f"+{d}" for d in range(1, 10)), *(f"-{d}" for d in range(1, 10)), "*
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class LastStep:
     """What the program does with its input and the last digit."""
 
     phrase: str
@@ -36,9 +36,9 @@ class Ending:
 
 
 ENDINGS = (
-    Ending("x plus n", "{x} + {n}", operator.add),
-    Ending("x times n", "{x} * {n}", operator.mul),
-    Ending("the larger of x and n", "max({x}, {n})", max),
+    LastStep("x plus n", "{x} + {n}", operator.add),
+    LastStep("x times n", "{x} * {n}", operator.mul),
+    LastStep("the larger of x and n", "max({x}, {n})", max),
 )
 
 
@@ -50,7 +50,7 @@ class ChainTask:
     start: int
     steps: tuple[str, ...]
     """Sign and constant of each step, such as `*7`."""
-    ending: Ending
+    ending: LastStep
     style: Style
 
     @property

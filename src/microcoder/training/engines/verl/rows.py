@@ -29,7 +29,7 @@ _FIELDS = ["responses", "rm_scores", "extra_fields", "extra_info", "data_source"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SampledResponse:
     """One response, with what its own judging has found."""
 
     name: str
@@ -50,7 +50,7 @@ def session_of(key: str) -> str:
 
 def read_sessions(
     batch: Any, *, reader: RolloutReader, extract: Extractor, max_response_tokens: int
-) -> list[list[Session]]:
+) -> list[list[SampledResponse]]:
     """Return the sessions of a batch, by prompt and place in its group; rows that only pad the batch are in none."""
     last: dict[str, tuple[int, str]] = {}
     for key, tag in zip(batch.keys, batch.tags, strict=True):
@@ -60,7 +60,7 @@ def read_sessions(
     keys = [key for _, key in last.values()]
     data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=_FIELDS)
     columns = {name: _as_list(data, name, len(keys)) for name in _FIELDS}
-    groups: defaultdict[str, list[Session]] = defaultdict(list)
+    groups: defaultdict[str, list[SampledResponse]] = defaultdict(list)
     for place, key in enumerate(keys):
         row = {name: column[place] for name, column in columns.items()}
         uid, index, _ = key.rsplit("_", 2)
@@ -77,7 +77,7 @@ def read_sessions(
         program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
         judged = Judged.read(extra, float(sum(row["rm_scores"] or [0.0])))
         groups[uid].append(
-            Session(
+            SampledResponse(
                 session_of(key),
                 rollout,
                 program,
@@ -105,7 +105,9 @@ def _as_list(data: Any, name: str, size: int) -> list[Any]:
     return [getattr(value, "data", value) for value in list(column)]
 
 
-def decide(groups: Sequence[Sequence[Session]], *, rules: Rules, seed: int, step: int) -> list[list[ScoredRollout]]:
+def decide(
+    groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, seed: int, step: int
+) -> list[list[ScoredRollout]]:
     """Decide the advantages of a step's groups, by the functions that every engine calls."""
     return [
         decide_group(
@@ -125,7 +127,7 @@ def decide(groups: Sequence[Sequence[Session]], *, rules: Rules, seed: int, step
     ]
 
 
-def score_apart(groups: Sequence[Sequence[Session]]) -> list[list[ScoredRollout]]:
+def score_apart(groups: Sequence[Sequence[SampledResponse]]) -> list[list[ScoredRollout]]:
     """Return held-out samples with their rewards, but no advantages: nothing is learnt from them."""
     return [
         [
