@@ -28,13 +28,13 @@ from microcoder.errors import ConfigError, DataError, TrainingError
 from microcoder.insights.report import write_report
 from microcoder.micro import generate_problems
 from microcoder.runs import RunDirectory, read_rollouts, write_json
+from microcoder.training.algorithm.temperature import step_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl import engine
 from microcoder.training.failures import explain_failure
 from microcoder.training.observer import Silent
 from microcoder.training.probe import read_probe
 from microcoder.training.session import check_run_directory, run_probe, run_training
-from microcoder.training.temperature import step_temperature
 
 ROOT = Path(__file__).parents[2]
 NUM_STEPS = 4

@@ -22,11 +22,11 @@ from microcoder.insights.jobs import Job
 from microcoder.insights.measurements import digest_measurement, is_measured
 from microcoder.insights.provenance import digest_code
 from microcoder.runs import RunDirectory
+from microcoder.training.algorithm.temperature import scheduled_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.manifest import digest_config
 from microcoder.training.masking_config import ConditionalMasking, NoMasking
 from microcoder.training.sampling_config import AblationRamp, ConstantTemperature, StagedTemperature
-from microcoder.training.temperature import scheduled_temperature
 
 STUDIES = Path("studies")
 

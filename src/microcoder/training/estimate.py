@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from microcoder.training.algorithm.schedules import staged_value
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.architectures import count_parameters, find_architecture
 from microcoder.training.config import TrainConfig
@@ -20,7 +21,6 @@ from microcoder.training.measured import Speeds
 from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.problems_config import MicroProblems, ProblemFiles
 from microcoder.training.sampling_config import DiversityTemperature
-from microcoder.training.schedules import staged_value
 
 GPU_FLOPS_PER_SECOND = 4e14
 """Assumed for updates: about 40 % of an H100's dense bf16 peak of 989e12 (NVIDIA's data sheet)."""

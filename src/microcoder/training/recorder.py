@@ -21,9 +21,9 @@ from microcoder.metrics import (
     summarise_mismatch,
 )
 from microcoder.runs import RunDirectory, append_row, write_rollouts
-from microcoder.training.advantages import has_signal
 from microcoder.training.alarms import Alarm, find_alarms
-from microcoder.training.diversity import measure_diversity
+from microcoder.training.algorithm.advantages import has_signal
+from microcoder.training.algorithm.diversity import measure_diversity
 from microcoder.training.sampling_config import DiversityWatch
 from microcoder.types import Outcome
 

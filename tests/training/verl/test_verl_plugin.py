@@ -105,8 +105,8 @@ def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
     from verl.experimental.reward_loop.reward_manager import get_reward_manager_cls
 
     from microcoder.evaluator import Judge
+    from microcoder.training.algorithm.scoring import build_rules, score_rollouts
     from microcoder.training.engines.verl.asking import COLUMN
-    from microcoder.training.scoring import build_rules, score_rollouts
     from microcoder.training.tasks import Task
 
     tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(tiny_checkpoint)
@@ -168,8 +168,8 @@ class Recorded:
 
 def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredRollout]:
     """What engine trl's path decides about the same responses."""
+    from microcoder.training.algorithm.scoring import build_rules, score_rollouts
     from microcoder.training.engines.verl.judged import Judged
-    from microcoder.training.scoring import build_rules, score_rollouts
     from microcoder.training.tasks import Task
 
     problems = [Problem(id=f"p{n}", tier="easy", tests=(TestCase(input="", output=""),)) for n in range(16)]

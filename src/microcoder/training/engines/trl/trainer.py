@@ -19,6 +19,10 @@ from trl import GRPOConfig
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
 from microcoder.serving.judging import BatchJudge
+from microcoder.training.algorithm.filtering import sample_mixed_groups
+from microcoder.training.algorithm.schedules import order_problems, staged_value
+from microcoder.training.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
+from microcoder.training.algorithm.temperature import transitions
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.batching import Batches
 from microcoder.training.chat import opens_thinking, render_chat
@@ -30,7 +34,6 @@ from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
 from microcoder.training.engines.trl.resampling import SampledGroup, join_generated, split_generated
 from microcoder.training.engines.trl.sampling import apart, set_sampling, start_sampler
 from microcoder.training.extractor_config import build_extractor
-from microcoder.training.filtering import sample_mixed_groups
 from microcoder.training.mismatch import correct_mismatch, note_mismatch
 from microcoder.training.observer import Observer
 from microcoder.training.probe import (
@@ -45,10 +48,7 @@ from microcoder.training.recorder import record_evaluation, record_step, refuse_
 from microcoder.training.reward_config import build_rewards
 from microcoder.training.rollouts import RolloutReader
 from microcoder.training.sampling_config import DiversityTemperature
-from microcoder.training.schedules import order_problems, staged_value
-from microcoder.training.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
 from microcoder.training.tasks import Task, Tasks
-from microcoder.training.temperature import transitions
 from microcoder.types import Prompt, Rollout
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.

@@ -13,9 +13,8 @@ from microcoder.extract import USUAL, Extractor
 from microcoder.metrics import ScoredRollout
 from microcoder.rewards import ALL_TESTS, Reward, RewardSum, score_verdict
 from microcoder.serving.judging import BatchJudge
-from microcoder.training.advantages import Advantage
-from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.masking import (
+from microcoder.training.algorithm.advantages import Advantage
+from microcoder.training.algorithm.masking import (
     LeaveOutOf,
     Mask,
     draw_uniform,
@@ -24,6 +23,8 @@ from microcoder.training.masking import (
     mask_none,
     wants_draft,
 )
+from microcoder.training.algorithm.overlong import Penalty, penalise_length, penalise_nothing, penalise_truncation
+from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.masking_config import (
     AnyMask,
     ConditionalMasking,
@@ -33,7 +34,6 @@ from microcoder.training.masking_config import (
     SoftPenalty,
     StopProperly,
 )
-from microcoder.training.overlong import Penalty, penalise_length, penalise_nothing, penalise_truncation
 from microcoder.training.own_algorithm import build_advantage, build_own_mask
 from microcoder.types import Problem, Program, Rollout, Verdict
 

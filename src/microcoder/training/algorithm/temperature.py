@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from microcoder.training.algorithm.schedules import staged_value
+from microcoder.training.algorithm.trend import follow_trend
 from microcoder.training.sampling_config import (
     AblationRamp,
     ConstantTemperature,
@@ -16,8 +18,6 @@ from microcoder.training.sampling_config import (
     StagedTemperature,
     TemperatureSchedule,
 )
-from microcoder.training.schedules import staged_value
-from microcoder.training.trend import follow_trend
 
 
 def scheduled_temperature(schedule: TemperatureSchedule, *, step: int, chosen: float | None = None) -> float:
