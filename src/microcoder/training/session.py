@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from microcoder.errors import ConfigError, TrainingError
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.extensions import ExtensionSource, describe_file
 from microcoder.runs import RunDirectory, check_unchanged, check_writable, read_json, write_json, write_text
-from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock

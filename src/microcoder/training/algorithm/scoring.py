@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.extract import USUAL, Extractor
 from microcoder.metrics import ScoredRollout
 from microcoder.rewards import ALL_TESTS, Reward, RewardSum, score_verdict
-from microcoder.serving.judging import BatchJudge
 from microcoder.training.algorithm.advantages import Advantage
 from microcoder.training.algorithm.masking import (
     LeaveOutOf,

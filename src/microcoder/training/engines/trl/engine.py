@@ -15,8 +15,8 @@ from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from microcoder.errors import ConfigError
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.runs import RunDirectory
-from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import cut_batches
 from microcoder.training.chat import check_options, encode_prompts
 from microcoder.training.checkpoints import STAGING, copy_model

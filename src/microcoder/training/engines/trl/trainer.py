@@ -16,9 +16,9 @@ from peft import LoraConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
-from microcoder.serving.judging import BatchJudge
 from microcoder.training.algorithm.filtering import sample_mixed_groups
 from microcoder.training.algorithm.schedules import order_problems, staged_value
 from microcoder.training.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts

@@ -14,8 +14,8 @@ from huggingface_hub import snapshot_download
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from microcoder.errors import ConfigError
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.runs import RunDirectory
-from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import cut_batches
 from microcoder.training.chat import check_options, encode_prompts
 from microcoder.training.checkpoints import copy_model
