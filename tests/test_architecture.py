@@ -15,6 +15,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LAYERS = (
     ("errors", "pieces", "docstrings"),
     ("machine", "types"),
+    ("files",),
     ("records", "signatures", "extensions"),
     ("config", "keys", "metrics", "runs", "formats"),
     ("extract", "evaluator", "micro"),

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from microcoder.errors import DataError
+from microcoder.files import new_file
 from microcoder.types import Record
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -101,11 +102,8 @@ def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[st
 
 def write_lines(path: Path, records: Iterable[Record]) -> None:
     """Write records as JSON lines by an atomic rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
+    with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(record.model_dump_json(exclude_defaults=True) + "\n" for record in records)
-    partial.replace(path)
 
 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:

@@ -25,9 +25,10 @@ from transformers import TrainerCallback
 from microcoder.config import load_config
 from microcoder.dataset import write_problems
 from microcoder.errors import ConfigError, DataError, TrainingError
+from microcoder.files import write_json
 from microcoder.insights.report import write_report
 from microcoder.micro import generate_problems
-from microcoder.runs import RunDirectory, read_rollouts, write_json
+from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.algorithm.temperature import step_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl import engine

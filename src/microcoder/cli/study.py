@@ -260,8 +260,8 @@ def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> di
 
 def _write_catalogue(works: Sequence[Work]) -> None:
     """Write beside the runs what each folder stands for."""
+    from microcoder.files import write_json
     from microcoder.insights.workload import catalogue
-    from microcoder.runs import write_json
 
     for folder in {work.folder.parent for work in works}:
         write_json(folder / "runs.json", catalogue([work for work in works if work.folder.parent == folder], folder))

@@ -23,7 +23,7 @@ from typing import Any
 
 from microcoder.errors import DataError
 from microcoder.evaluation.samples import Sample
-from microcoder.runs import append_row, check_writable, hold_lock, read_json, read_rows
+from microcoder.files import append_row, check_writable, hold_lock, read_json, read_rows
 from microcoder.types import Outcome
 
 Key = tuple[str, int]

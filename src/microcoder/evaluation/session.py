@@ -34,9 +34,9 @@ from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input
 from microcoder.extensions import describe_file
+from microcoder.files import check_unchanged, write_json, write_rows
 from microcoder.formats.lookup import find_source
 from microcoder.prompts import Asker
-from microcoder.runs import check_unchanged, write_json, write_text
 from microcoder.training.extractor_config import build_extractor
 from microcoder.training.manifest import changed_keys, describe_start, digest_keys
 from microcoder.types import Problem, Program, Verdict
@@ -129,8 +129,7 @@ def _open_folder(
         "environment": environment,
     }
     write_json(folder.manifest, manifest)
-    rows = (json.dumps(question_record(question), ensure_ascii=False) for question in questions)
-    write_text(folder.questions, "".join(f"{row}\n" for row in rows))
+    write_rows(folder.questions, map(question_record, questions))
 
 
 def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
@@ -165,8 +164,7 @@ def _collect_samples(
         if found.num_ignored:
             observer.note(f"{found.num_ignored} answers to problems that are not selected were left out")
         if len(done) < len(found.samples):
-            rows = (json.dumps(sample.as_record(), ensure_ascii=False) for sample in found.samples)
-            write_text(folder.samples, "".join(f"{row}\n" for row in rows))
+            write_rows(folder.samples, (sample.as_record() for sample in found.samples))
         return
     sampling = config.generation.sampling
     requests = [

@@ -12,8 +12,8 @@ from typing import Any
 
 from microcoder.config import SHIPPED
 from microcoder.errors import ConfigError
+from microcoder.files import write_text
 from microcoder.insights.study import StudyFile, level_keys, resolve_config
-from microcoder.runs import write_text
 from microcoder.training.config import TrainConfig
 from microcoder.training.estimate import RunEstimate, estimate_run
 from microcoder.training.manifest import digest_config

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microcoder.config import flatten
+from microcoder.files import write_text
 from microcoder.insights import figures
 from microcoder.insights.arms import Arms, compare_arms
 from microcoder.insights.comparison import BeforeAfter, compare, compare_by_tier, count_unscored
@@ -19,7 +20,6 @@ from microcoder.insights.history import History, missing_extra, read_history
 from microcoder.insights.overview import describe_run
 from microcoder.insights.statistics import Estimate, estimate_accuracy
 from microcoder.metrics import EvaluationMetrics
-from microcoder.runs import write_text
 from microcoder.types import Outcome
 
 if TYPE_CHECKING:

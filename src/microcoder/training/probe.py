@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
+from microcoder.files import read_json, write_json
 from microcoder.metrics import ScoredRollout, summarise_accuracy
-from microcoder.runs import RunDirectory, read_json, write_json
+from microcoder.runs import RunDirectory
 from microcoder.training.algorithm.temperature import step_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.sampling_config import DiversityTemperature, RolloutConfig

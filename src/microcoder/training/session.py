@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from microcoder.errors import ConfigError, TrainingError
 from microcoder.evaluator.protocols import BatchJudge
 from microcoder.extensions import ExtensionSource, describe_file
-from microcoder.runs import RunDirectory, check_unchanged, check_writable, read_json, write_json, write_text
+from microcoder.files import check_unchanged, check_writable, read_json, write_json, write_text
+from microcoder.runs import RunDirectory
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock

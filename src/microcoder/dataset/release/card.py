@@ -12,7 +12,7 @@ import jinja2
 from microcoder.dataset.pipeline.engine import Passage
 from microcoder.dataset.release.plots import draw_bars
 from microcoder.dataset.release.tally import UNKNOWN, Tally
-from microcoder.runs import write_json, write_text
+from microcoder.files import write_json, write_text
 
 _MAX_LINES = 25
 _LICENCES = frozenset({

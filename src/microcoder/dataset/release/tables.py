@@ -18,9 +18,9 @@ from pydantic import ValidationError
 from microcoder.dataset.process.shown import count_hidden
 from microcoder.dataset.release.tally import Tally
 from microcoder.errors import DataError
+from microcoder.files import write_parquet
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.pieces import cut_pieces
-from microcoder.runs import write_parquet
 from microcoder.types import Problem
 
 MARKER = "manifest.json"

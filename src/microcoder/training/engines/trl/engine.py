@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokeni
 
 from microcoder.errors import ConfigError
 from microcoder.evaluator.protocols import BatchJudge
+from microcoder.files import new_folder
 from microcoder.runs import RunDirectory
 from microcoder.training.batching import cut_batches
 from microcoder.training.chat import check_options, encode_prompts
@@ -193,11 +193,9 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
         policy.source, revision=config.model.revision, dtype=getattr(torch, config.model.dtype)
     )
     adapted = PeftModel.from_pretrained(base, str(checkpoint))
-    partial = target.with_name(f".{target.name}.partial")
-    adapted.merge_and_unload().save_pretrained(partial)
-    policy.tokenizer.save_pretrained(partial)
-    shutil.rmtree(target, ignore_errors=True)
-    partial.replace(target)
+    with new_folder(target) as partial:
+        adapted.merge_and_unload().save_pretrained(partial)
+        policy.tokenizer.save_pretrained(partial)
 
 
 def build_adapter(config: TrainConfig) -> LoraConfig | None:
