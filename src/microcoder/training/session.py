@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from microcoder.errors import ConfigError, TrainingError
-from microcoder.evaluator.protocols import BatchJudge
 from microcoder.extensions import ExtensionSource, describe_file
 from microcoder.files import check_unchanged, check_writable, read_json, write_json, write_text
 from microcoder.runs import RunDirectory
@@ -19,6 +18,7 @@ from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
+from microcoder.training.engine_inputs import EngineInputs
 from microcoder.training.extractor_config import build_extractor
 from microcoder.training.failures import explain_failures
 from microcoder.training.judging import open_judge
@@ -31,7 +31,7 @@ from microcoder.training.probe import Probe, has_probe, read_probe
 from microcoder.training.prompt_config import build_asker
 from microcoder.training.reward_config import build_rewards
 from microcoder.training.room import check_room
-from microcoder.training.tasks import Tasks, load_tasks
+from microcoder.training.tasks import load_tasks
 
 ENGINES = {
     "trl": "microcoder.training.engines.trl.engine",
@@ -55,30 +55,11 @@ class Engine(Protocol):
         """Load, or build, the starting weights; `train` gets them back."""
 
     def train(
-        self,
-        config: TrainConfig,
-        *,
-        policy: Any,
-        tasks: Tasks,
-        judge: BatchJudge,
-        run: RunDirectory,
-        run_clock: RunClock,
-        resume_step: int | None,
-        observer: Observer,
-        callbacks: Sequence[Any],
+        self, inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[Any]
     ) -> None:
         """Run the steps that are missing; `callbacks` are of the engine's own kind."""
 
-    def probe(
-        self,
-        config: TrainConfig,
-        *,
-        policy: Any,
-        tasks: Tasks,
-        judge: BatchJudge,
-        run: RunDirectory,
-        observer: Observer,
-    ) -> None:
+    def probe(self, inputs: EngineInputs) -> None:
         """Sample the untrained model over a grid of temperatures and record which one was chosen."""
 
     def export_model(self, config: TrainConfig, *, policy: Any, checkpoint: Path, target: Path) -> None:
@@ -173,17 +154,9 @@ def _run(
         loggers = open_loggers(config.logging, run, resume_step=resume_step or 0) if leads else []
         try:
             if resume_step != config.num_steps:
-                engine.train(
-                    config,
-                    policy=policy,
-                    tasks=tasks,
-                    judge=judge,
-                    run=run,
-                    run_clock=run_clock,
-                    resume_step=resume_step,
-                    observer=LoggingObserver(observer, loggers) if loggers else observer,
-                    callbacks=callbacks,
-                )
+                watching = LoggingObserver(observer, loggers) if loggers else observer
+                inputs = EngineInputs(config, policy, tasks, judge, run, watching)
+                engine.train(inputs, run_clock=run_clock, resume_step=resume_step, callbacks=callbacks)
         finally:
             for logger in loggers:
                 logger.close()
@@ -224,7 +197,7 @@ def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -
         open_judge(config.evaluator, tasks.problems) as (judge, _),
         run.lock() if engine.is_main_process() else nullcontext(),
     ):
-        engine.probe(config, policy=policy, tasks=tasks, judge=judge, run=run, observer=observer)
+        engine.probe(EngineInputs(config, policy, tasks, judge, run, observer))
     return read_probe(run)
 
 
