@@ -15,7 +15,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # A part imports parts of lower layers only.
 LAYERS = (
-    ("errors", "pieces", "docstrings"),
+    ("errors", "faults", "pieces", "docstrings"),
     ("machine", "types"),
     ("records", "signatures", "extensions"),
     ("config", "keys", "metrics", "runs", "formats"),

@@ -152,7 +152,7 @@ def test_room_is_made_for_the_run_and_not_for_the_model() -> None:
         check_model_length(config(), model_tokens=4096, longest_prompt_tokens=700)
 
 
-def test_trl_is_told_what_the_recipe_says() -> None:
+def test_trl_gets_what_the_recipe_says() -> None:
     assert vllm_arguments(config(**{"rollout.backend": "transformers"}), longest_prompt_tokens=9) == {}
     here = vllm_arguments(config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9)
     assert here["vllm_enable_sleep_mode"]

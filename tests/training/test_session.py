@@ -632,7 +632,7 @@ def test_the_loss_of_another_process_is_one_line(tmp_path: Path) -> None:
         (RuntimeError("shapes cannot be multiplied"), None),
     ],
 )
-def test_failures_of_the_machine_are_told_from_faults_of_ours(
+def test_failures_of_the_machine_are_distinguished_from_faults_of_ours(
     error: Exception, told: str | None, tmp_path: Path
 ) -> None:
     config = load_config(TrainConfig, overrides={"model.kind": "micro", "problems.kind": "micro"})

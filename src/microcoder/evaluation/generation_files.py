@@ -1,4 +1,4 @@
-"""Answers that somebody generated before: three formats of files, one kind of sample.
+"""Readers of generated answers in three file formats.
 
 | format          | file                                                     | what is judged                     |
 |-----------------|----------------------------------------------------------|------------------------------------|
@@ -30,11 +30,11 @@ _EMPTY = "empty_code"
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """What a file holds for some questions."""
+    """The answers of a file."""
 
     samples: list[Sample]
     num_ignored: int
-    """Answers to problems that are not asked."""
+    """Number of answers to problems outside the selection."""
 
 
 def read_samples(config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL) -> Generations:

@@ -1,4 +1,4 @@
-"""A checker of the user's own, by reference: its file becomes a checker program, which runs in the sandbox.
+"""User-defined checkers: the function's file becomes a checker program, which runs in the sandbox.
 
 The function is `check(test_input: str, output: str, answer: str) -> bool | str`: True accepts; False, or a text that
 says why, refuses. The file must be whole by itself: it is the program.
@@ -35,7 +35,7 @@ def load_checker(reference: str, options: Mapping[str, Any] | None = None) -> Ch
         options: the function's keyword-only parameters.
 
     Raises:
-        ConfigError: it is not to be had, takes other arguments, or has no source.
+        ConfigError: it cannot be loaded, takes other arguments, or has no source.
     """
     extension = load_extension("checker", reference, builtins={}, options=options)
     function = extension.function

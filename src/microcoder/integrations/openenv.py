@@ -27,21 +27,21 @@ _MOST_SESSIONS = 1024
 
 
 class CodeAction(Action):
-    """All that a model said, and whether it reached the length limit; its last code block is judged."""
+    """The full response, and whether it reached the length limit; its last code block is judged."""
 
     response: str
     is_truncated: bool = False
 
 
 class CodeObservation(Observation):
-    """What is asked, or in `metadata` what became of the answer; `reward` is None where the sandbox failed."""
+    """The problem, or in `metadata` the result of the answer; `reward` is None if the sandbox failed."""
 
     problem_id: str
     prompt: str = ""
 
 
 class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
-    """One session; those of a server share its problems and its judge."""
+    """One session; all sessions of a server share its problems and its judge."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -54,7 +54,7 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, problem_id: str | None = None
     ) -> CodeObservation:
-        """Ask the problem of that id, or one drawn by the seed; DataError where there is no such problem."""
+        """Return the problem of that id, or one drawn by the seed; DataError if there is no such problem."""
         name = random.Random(seed).choice(list(self._problems)) if problem_id is None else problem_id
         if name not in self._problems:
             raise DataError(

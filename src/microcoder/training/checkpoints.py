@@ -1,4 +1,4 @@
-"""Checkpoints: Hugging Face folders that appear whole or not at all."""
+"""Checkpoints: Hugging Face folders, written atomically."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from microcoder.errors import DataError, TrainingError
 from microcoder.runs import RunDirectory, read_json, write_json
 
 STATE_FILE = "microcoder.json"
-"""What we keep beside the engine's state: the step and the run's clock."""
+"""Our part of a checkpoint, beside the engine's state: the step and the run's clock."""
 STAGING = ".staging"
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*", "*.json", "*.jinja", "*.txt", "*.model")
@@ -19,13 +19,13 @@ _ENGINE_FILES = {"trainer_state.json", STATE_FILE}
 
 
 def model_folder(name: str) -> Path | None:
-    """Return the folder that a model's name means; None for an id of the Hub."""
+    """Return the local folder of a model name; None for a Hub id."""
     is_folder = Path(name).exists() or name.startswith((".", "/", "~")) or name.count("/") > 1
     return Path(name).expanduser() if is_folder else None
 
 
 def check_model_folder(path: Path) -> None:
-    """Refuse a folder that Hugging Face could not load a causal language model and its tokenizer from.
+    """Check that a folder holds a causal language model and its tokenizer.
 
     Raises:
         DataError: what is missing, and what belongs there.
@@ -51,7 +51,7 @@ def check_model_folder(path: Path) -> None:
 
 
 def best_step(evaluations: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the trained step of the best held-out accuracy, the earliest of equals; None before any."""
+    """Return the step with the best held-out accuracy, the earliest of equals; None before any."""
     trained = [row for row in evaluations if row["step"] > 0]
     return max(trained, key=lambda row: (row["accuracy"], -row["step"]))["step"] if trained else None
 
@@ -59,9 +59,9 @@ def best_step(evaluations: Sequence[Mapping[str, Any]]) -> int | None:
 def publish_checkpoint(
     staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int, best: int | None = None
 ) -> Path:
-    """Turn a folder the engine has written into the step's checkpoint, and drop the oldest beyond `keep`.
+    """Rename a folder that the engine has written to the step's checkpoint, and delete the oldest beyond `keep`.
 
-    The checkpoint of step `best` stays in any case.
+    The checkpoint of step `best` is never deleted.
     """
     write_json(staged / STATE_FILE, {"step": step, **clock})
     published = run.checkpoint(step)
@@ -87,7 +87,7 @@ def list_model_files(checkpoint: Path) -> list[Path]:
 
 
 def copy_model(checkpoint: Path, target: Path) -> None:
-    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, whole or not at all.
+    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, atomically.
 
     Raises:
         TrainingError: the checkpoint has no weights in Hugging Face format, as sharded ones have not.

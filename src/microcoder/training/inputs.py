@@ -1,4 +1,4 @@
-"""What a recipe needs before it can start: model folder and problem files; and what the files say of its size.
+"""What a recipe needs before it can start: model folder and problem files; and their sizes.
 
 Nothing is fetched, and of a benchmark no test is read: a release has gigabytes of them.
 """
@@ -21,7 +21,7 @@ from microcoder.training.problems_config import HubProblems, ProblemFiles
 
 
 def find_missing(config: TrainConfig) -> list[str]:
-    """Return what is missing or unusable, a sentence each, with what to type; what the Hub has is not looked at."""
+    """Return what is missing or unusable, one sentence each with what to type; the Hub is not queried."""
     faults = []
     if isinstance(config.model, HuggingFaceModel) and (folder := model_folder(config.model.path)) is not None:
         faults += _fault_of(lambda: check_model_folder(folder))
@@ -55,7 +55,7 @@ class ProblemCounts:
 
 @cache
 def count_problems(path: Path) -> ProblemCounts | None:
-    """Return the counts of a problem file, a finished corpus or LiveCodeBench; None where it is not here yet.
+    """Return the counts of a problem file, a finished corpus or LiveCodeBench; None if it is not here yet.
 
     Raises:
         DataError: it is broken.

@@ -1,4 +1,4 @@
-"""The manifest of a run: everything needed to say what was run, and to run it again."""
+"""The manifest of a run: everything needed to reproduce it."""
 
 from __future__ import annotations
 
@@ -59,9 +59,10 @@ NEUTRAL_KEYS = (
     "rollout.vllm.server_timeout_seconds",
     "rollout.vllm.group_port",
 )
-"""Keys that change no result: a run may be resumed under other values."""
+"""Keys that do not change results: a run may be resumed with other values."""
 ROUNDING_KEYS = ("batch.micro_batch_rollouts", "model.gradient_checkpointing")
-"""Keys that bound memory and change the last bits alone: a run that ran out of it may be resumed under other values."""
+"""Keys that bound memory and change only the last bits: a run that ran out of memory may be resumed with other
+values."""
 
 
 def build_manifest(
@@ -100,19 +101,19 @@ def build_manifest(
 
 
 def digest_config(config: TrainConfig, extensions: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return a digest of every key that can change a result, and of the code that the recipe brings along."""
+    """Return a digest of every key that can change a result, and of the recipe's extensions."""
     values = {key: value for key, value in flatten(config.model_dump(mode="json")).items() if key not in NEUTRAL_KEYS}
     values |= {f"extension {e['noun']} {e['reference']}": e["digest"] for e in extensions}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def changed_keys(recorded: Mapping[str, Any], config: TrainConfig) -> list[str]:
-    """Return what differs between a recorded config and this one: "key: old -> new"; what may change is left out."""
+    """Return the differences to a recorded config, "key: old -> new", without keys that may change."""
     return _changes(recorded, config, lambda key: key not in NEUTRAL_KEYS and key not in ROUNDING_KEYS)
 
 
 def changed_rounding(recorded: Mapping[str, Any], config: TrainConfig) -> list[str]:
-    """Return which keys differ that change the last bits alone: "key: old -> new"."""
+    """Return the changed keys among `ROUNDING_KEYS`, "key: old -> new"."""
     return _changes(recorded, config, lambda key: key in ROUNDING_KEYS)
 
 
@@ -137,7 +138,7 @@ def read_packages() -> dict[str, str]:
 
 
 def read_git(folder: Path) -> dict[str, Any] | None:
-    """Return the commit this code is at and whether it was changed since; None outside a checkout."""
+    """Return the commit of this code and whether it has uncommitted changes; None outside a checkout."""
     commit, changes = _git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain", "--untracked-files=no")
     return None if commit is None else {"commit": commit, "is_dirty": bool(changes)}
 

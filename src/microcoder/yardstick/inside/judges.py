@@ -1,7 +1,7 @@
 """The judges that can be asked: ours, peers as they are installed or checked out, and two that everybody writes.
 
 Standard library and the judge itself, no more. `make_judge` returns a function from a case (`cases.Case` as plain
-values) to True, False, or None where the judge says that it could not tell; and a text about the judge's version.
+values) to True, False, or None if the judge says that it could not tell; and a text about the judge's version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The TRL engine: loads the model, builds the trainer, runs the steps that are missing."""
+"""The TRL engine: loads the model, builds the trainer, runs the missing steps."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def wait_for_everyone() -> None:
 
 
 def describe_machine(config: TrainConfig) -> dict[str, Any]:
-    """Return what the results may depend on: devices, processes and threads."""
+    """Return the machine's properties that results may depend on: devices, processes, threads."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {"gpus": gpus, "num_processes": _processes().num_processes, "num_threads": torch.get_num_threads()}
 
@@ -104,7 +104,7 @@ def train(
     observer: Observer,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
-    """Run the steps that are missing.
+    """Run the missing steps.
 
     Raises:
         KeyboardInterrupt: the user asked to stop; the last whole step was saved.

@@ -12,6 +12,7 @@ from pydantic import Field, Tag, ValidationError
 
 from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
+from microcoder.faults import explain_fault
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.extractor_config import ExtractorConfig
 from microcoder.training.judge_config import EvaluatorConfig
@@ -121,4 +122,4 @@ def read_settings(config: Any) -> PluginSettings:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in ("microcoder", *first["loc"]))
-        raise ConfigError(f"{key}: {first['msg']} (given: {first.get('input')!r:.80})") from None
+        raise ConfigError(f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})") from None
