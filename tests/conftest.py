@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -42,3 +45,22 @@ def tiny_checkpoint(shared_cache: Path) -> Path:
         batch_size=24,
     )
     return build_micro_checkpoint(config, cache=shared_cache)
+
+
+@pytest.fixture(scope="module")
+def two_nodes() -> Iterator[Any]:
+    """A Ray cluster of two nodes with a processor each, whose processes can import what lies beside the tests."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    from microcoder.serving.ray_start import allow_slow_start
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        allow_slow_start(os.environ)
+        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        nodes.add_node(num_cpus=1)
+        ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
+        yield nodes
+        ray.shutdown()
+        nodes.shutdown()

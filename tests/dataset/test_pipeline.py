@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.pipeline import Runner, Step, read_part, run_steps
 from microcoder.dataset.pipeline.ticks import Ticker, read_ticks
 from microcoder.errors import DataError
-from microcoder.serving.ray_start import allow_slow_start
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
 
@@ -152,23 +150,6 @@ def test_an_error_of_ours_comes_out_of_a_worker_as_itself(
             work=tmp_path,
             runner=Runner(workers=workers),
         )
-
-
-@pytest.fixture(scope="module")
-def two_nodes() -> Iterator[Any]:
-    """A Ray cluster of two nodes, whose processes can import the steps of these tests."""
-    ray = pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
-        allow_slow_start(os.environ)
-        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-        nodes.add_node(num_cpus=1)
-        ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
-        yield nodes
-        ray.shutdown()
-        nodes.shutdown()
 
 
 @pytest.mark.timeout(600)

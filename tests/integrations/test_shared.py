@@ -11,8 +11,9 @@ import pytest
 from pairs import AMOUNTS, SAMPLE, Pair, judged
 
 from microcoder import ConfigError, Program
+from microcoder.formats.once import to_problem
 from microcoder.integrations import shared
-from microcoder.integrations.shared import shared_judge, to_problem
+from microcoder.integrations.shared import shared_judge
 from microcoder.types import Problem
 
 SUM = Problem.model_validate({"id": "sum", "tests": [{"input": "1 2", "output": "3"}]})

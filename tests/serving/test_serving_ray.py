@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,20 +20,6 @@ pytestmark = pytest.mark.timeout(900)
 
 ADD = "a, b = map(int, input().split())\nprint(a + b)"
 PROBLEM = Problem(id="sum", tests=(TestCase(input="1 2", output="3"), TestCase(input="4 5", output="9")))
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """Two nodes with a processor each."""
-    from ray.cluster_utils import Cluster
-
-    allow_slow_start(os.environ)
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    nodes.add_node(num_cpus=1)
-    ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
-    yield nodes
-    ray.shutdown()
-    nodes.shutdown()
 
 
 def programs_to_judge(what: str) -> tuple[list[Program], list[bool]]:
@@ -59,7 +44,7 @@ def test_a_judge_without_a_cluster_is_refused() -> None:
             RayJudge()
 
 
-def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(cluster: Any) -> None:
+def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nodes: Any) -> None:
     from microcoder.serving.ray_judge import RayJudge
 
     with RayJudge(time_scale=1.0) as judge:
@@ -75,7 +60,7 @@ def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(cluster
                     handle = next(iter(judge._nodes.values())).handle
                     os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
                 else:
-                    cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+                    two_nodes.remove_node(next(iter(two_nodes.worker_nodes)), allow_graceful=False)
                 killed.set()
 
             def note(index: int, verdict: object, told: list[int] = told, kill: Any = kill) -> None:
@@ -91,7 +76,7 @@ def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(cluster
         assert judge.num_losses >= 1
 
 
-def test_it_answers_as_a_judge_in_process_does(cluster: Any) -> None:
+def test_it_answers_as_a_judge_in_process_does(two_nodes: Any) -> None:
     from microcoder.serving.ray_judge import RayJudge
 
     with RayJudge(time_scale=1.0) as judge:
@@ -111,7 +96,7 @@ def test_it_answers_as_a_judge_in_process_does(cluster: Any) -> None:
         judge.submit(Program(ADD), PROBLEM)
 
 
-def test_a_judge_that_reserves_nothing_counts_real_processors(cluster: Any) -> None:
+def test_a_judge_that_reserves_nothing_counts_real_processors(two_nodes: Any) -> None:
     from microcoder.serving.ray_judge import RayJudge
 
     with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
@@ -120,14 +105,14 @@ def test_a_judge_that_reserves_nothing_counts_real_processors(cluster: Any) -> N
     assert num_workers == len(os.sched_getaffinity(0))
 
 
-def test_a_cluster_whose_sandboxes_do_not_start_is_an_error_and_not_a_wait(cluster: Any) -> None:
+def test_a_cluster_whose_sandboxes_do_not_start_is_an_error_and_not_a_wait(two_nodes: Any) -> None:
     from microcoder.serving.ray_judge import RayJudge
 
     with pytest.raises(EvaluatorFault, match=r"no judge starts on the Ray cluster: .*seccomp"):
         RayJudge(time_scale=1.0, layers=("limits",))
 
 
-def test_a_problem_is_sent_to_a_node_once_whatever_the_order_of_its_programs(cluster: Any) -> None:
+def test_a_problem_is_sent_to_a_node_once_whatever_the_order_of_its_programs(two_nodes: Any) -> None:
     from microcoder.serving.ray_judge import RayJudge
 
     tests = [(TestCase(input=f"{n} 1\n" + "x" * (1 << 20), output=f"{n + 1}"),) for n in range(10)]
@@ -142,7 +127,7 @@ def test_a_problem_is_sent_to_a_node_once_whatever_the_order_of_its_programs(clu
 
 
 @pytest.mark.long
-def test_a_program_that_its_node_is_lost_by_each_time_is_not_scored_and_takes_no_other_with_it(cluster: Any) -> None:
+def test_a_program_that_its_node_is_lost_by_each_time_is_not_scored_and_takes_no_other_with_it(two_nodes: Any) -> None:
     from microcoder.serving.ray_judge import RayJudge
 
     slow = Problem(id="slow", tests=(TestCase(input="", output=""),), time_limit_seconds=60)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -132,17 +132,20 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_requests_are_refused_in_words(running: Running, name: str) -> None:
+def test_hostile_requests_are_refused_in_words(
+    running: Running, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, message, status, words = HOSTILE[name]
     content = message if isinstance(message, bytes) else json.dumps(message).replace('"@"', "1e400").encode()
-    before = set(os.listdir("/tmp"))
+    # A folder of this test's own: judges of other tests make theirs in the usual one at the same time.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     answer = httpx.post(running.url + path, content=content, headers={"Content-Type": "application/json"}, timeout=60)
     text = answer.json().get("detail") or answer.json().get("message")
     assert answer.status_code in (status, 400 if status == 422 else status), text
     assert words in text
     assert len(text) < 2000
     assert "Traceback" not in text
-    assert not [made for made in set(os.listdir("/tmp")) - before if "microcoder" in made]
+    assert not list(tmp_path.iterdir())
     assert httpx.get(f"{running.url}/readyz").status_code == 200
     assert running.service.metrics.queued._value.get() == 0
 

@@ -223,8 +223,7 @@ def _describe_launch(config: TrainConfig, target: Path) -> str | None:
     from microcoder.training.engines.verl.translate import Place, translate
 
     ray = config.ray
-    kind = "cuda" if _is_gpu_recipe(config) and ray.device != "cpu" else "cpu"
-    devices = Devices(kind, ray.num_nodes, count_processes(ray) // ray.num_nodes)
+    devices = Devices(ray.device, ray.num_nodes, count_processes(ray) // ray.num_nodes)
     model = config.model.path if isinstance(config.model, HuggingFaceModel) else "MODEL"
     place = Place(RunDirectory(target), model, longest_prompt_tokens(config))
     return translate(config, devices=devices, place=place).as_shell()

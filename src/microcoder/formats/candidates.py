@@ -7,6 +7,7 @@ Every stage takes a candidate and returns a changed copy or a `Rejection`; nothi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -206,19 +207,46 @@ class Candidate(Record):
             s.code for s in self.solutions if s.known == "accepted" and s.language == self.programming_language
         ]
         return Problem(
-            id=self.id,
+            **self._judged(self.programming_language),
+            **{name: value for name, value in limits.items() if value is not None},
             statement=self.statement,
-            language=self.programming_language,
-            fn_name=self.fn_name,
-            call=self.call,
-            starter_code=self.starter_code,
             harness=self.harness,
             tests=self.tests,
-            checker=self.checker,
             tier=self.platform_difficulty or None,
             reference=references[0] if references else None,
-            **{name: value for name, value in limits.items() if value is not None},
         )
+
+    def to_trial(
+        self, language: str, *, seconds: float, memory_mib: int, tests: Sequence[TestCase] | None = None
+    ) -> Problem:
+        """Return what a program of some language is tried by, under limits that are not yet the problem's own.
+
+        Args:
+            language: of the program; a harness runs Python alone.
+            seconds: CPU seconds a test.
+            memory_mib: limit on memory.
+            tests: in place of its own.
+
+        Raises:
+            pydantic.ValidationError: tests, checker and call do not go together.
+        """
+        return Problem(
+            **self._judged(language),
+            harness=self.harness if language == "python" else None,
+            tests=tuple(self.tests if tests is None else tests),
+            time_limit_seconds=seconds,
+            memory_limit_mib=memory_mib,
+        )
+
+    def _judged(self, language: str) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "language": language,
+            "fn_name": self.fn_name,
+            "call": self.call,
+            "starter_code": self.starter_code,
+            "checker": self.checker,
+        }
 
 
 class Rejection(Record):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.encodings import DecodedTests, decode_tests
+from microcoder.formats.once import to_problem
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Malformed, Row
+from microcoder.types import Problem
 
 _TESTS = ("tests", "test_cases", "input_output", "verification_info", "ground_truth", "reward_model", "test_list")
 """Columns that hold tests in published TRL sets; TRL itself names none."""
+_OF_THE_ROLLOUT = ("num_turns", "rollout_reward_scores")
+"""What verl adds to a row's `extra_info` before a reward is asked for."""
 _SOLUTIONS = ("solution", "gold_standard_solution", "reference", "canonical_solution", "answer")
 
 
@@ -40,6 +45,16 @@ def read_verl(row: Row) -> Candidate:
         pass_rates=_pass_rates(extra),
         **tests.fields,
     )
+
+
+def problem_of_reward(data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None) -> Problem:
+    """Return the problem of a row as verl hands it to whoever scores its responses.
+
+    Raises:
+        DataError: it cannot be judged, see `Problem.from_row`.
+    """
+    known = {name: value for name, value in (extra_info or {}).items() if name not in _OF_THE_ROLLOUT}
+    return to_problem({"data_source": data_source, "ground_truth": ground_truth, "extra_info": known})
 
 
 def read_trl(row: Row) -> Candidate:

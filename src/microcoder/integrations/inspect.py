@@ -10,8 +10,9 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
 from microcoder.extract import extract_program
+from microcoder.formats.once import to_problem
 from microcoder.integrations.scores import Mode, as_figures, check_mode, score
-from microcoder.integrations.shared import shared_judge, to_problem
+from microcoder.integrations.shared import shared_judge
 from microcoder.prompts import instruct
 from microcoder.types import Outcome, Problem
 

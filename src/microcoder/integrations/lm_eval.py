@@ -12,8 +12,9 @@ from statistics import fmean
 from typing import Any
 
 from microcoder.extract import extract_program
+from microcoder.formats.once import to_problem
 from microcoder.integrations.scores import score
-from microcoder.integrations.shared import shared_judge, to_problem
+from microcoder.integrations.shared import shared_judge
 from microcoder.prompts import instruct
 
 TASKS = Path(__file__).with_name("lm_eval_tasks")

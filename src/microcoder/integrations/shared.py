@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import atexit
 import inspect
-import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from microcoder.errors import ConfigError
@@ -20,7 +18,6 @@ from microcoder.serving.judging import Judging
 from microcoder.types import Problem, Program, Verdict
 
 _DEFAULTS = {name: one.default for name, one in inspect.signature(Judge).parameters.items()} | {"url": None}
-_MOST_PROBLEMS = 128
 
 
 @dataclass(eq=False, slots=True)
@@ -75,18 +72,6 @@ def shared_judge(**options: Any) -> SharedJudge:
     return SharedJudge()
 
 
-def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> Problem:
-    """Return the problem of a row, or of what is left of one, as `Problem.from_row`; equal rows are read once."""
-    if isinstance(row, Problem):
-        return row
-    # Tests are mostly text, and large: as it is, comparing it costs next to nothing.
-    fields = tuple(
-        (str(name), isinstance(value, str), value if isinstance(value, str) else json.dumps(value, default=_plain))
-        for name, value in row.items()
-    )
-    return _read(fields, format)
-
-
 def _running() -> Judging:
     with _state.lock:
         if _state.judge is None:
@@ -108,18 +93,6 @@ def _open(options: Mapping[str, Any]) -> Judging:
     if found != options.get("stop", found):
         raise ConfigError(f"{url} stops tests by the rule {found}; start it with --stop {options['stop']}")
     return client
-
-
-@lru_cache(_MOST_PROBLEMS)
-def _read(fields: tuple[tuple[str, bool, str], ...], format: str | None) -> Problem:
-    return Problem.from_row({name: text if is_text else json.loads(text) for name, is_text, text in fields}, format)
-
-
-def _plain(value: Any) -> Any:
-    """Return arrays of numpy and pandas, sets and bytes as JSON has them."""
-    if callable(getattr(value, "tolist", None)):
-        return value.tolist()
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
 
 
 def _close() -> None:

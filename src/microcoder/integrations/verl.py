@@ -14,12 +14,11 @@ from typing import Any, Literal
 
 from microcoder.errors import ConfigError
 from microcoder.extract import extract_program
+from microcoder.formats.verl import problem_of_reward
 from microcoder.integrations.scores import Mode, as_figures, check_mode, fault_of, score
-from microcoder.integrations.shared import shared_judge, to_problem
+from microcoder.integrations.shared import shared_judge
 
 _REST_SECONDS = 1.0
-_ADDED_BY_VERL = ("num_turns", "rollout_reward_scores")
-"""To `extra_info`, of the rollout and not of the problem."""
 
 
 async def compute_score(
@@ -57,9 +56,7 @@ async def compute_score(
     if on_fault not in ("raise", "leave_out"):
         raise ConfigError(f'on_fault = {on_fault!r}; use "raise" or "leave_out"')
     judging = shared_judge(**check_mode(mode, judge))
-    extra = {name: value for name, value in (extra_info or {}).items() if name not in _ADDED_BY_VERL}
-    row = {"data_source": data_source, "ground_truth": ground_truth, "extra_info": extra}
-    problem = to_problem(row)
+    problem = problem_of_reward(data_source, ground_truth, extra_info)
     program = extract_program(solution_str, language=problem.language)
     verdict = await judging.judge_async(program, problem)
     attempts = 0

@@ -84,12 +84,12 @@ class RayConfig(Config):
 
     address: str | None = Field(default=None, min_length=1)
     """Address of a running cluster: `auto` or host:port; none: start Ray on this machine for this run."""
-    device: Literal["auto", "cuda", "cpu"] = "auto"
-    """`auto`: GPUs, or the CPU if Ray is started on a machine without any."""
+    device: Literal["cuda", "cpu"] = "cuda"
+    """verl has no `cpu`: it is for tests, which add it (docs/cluster.md)."""
     num_nodes: int = Field(default=1, ge=1)
     """Machines with training processes."""
     processes_per_node: int | None = Field(default=None, ge=1)
-    """Training processes per machine, one per GPU; none: as many as this machine has GPUs, 1 on the CPU."""
+    """Training processes per machine, one per GPU; none: as many as this machine has GPUs."""
     start_seconds: float = Field(default=600.0, gt=0)
     """How long to wait for the devices to join a running cluster."""
 

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microcoder.dataset.behaviour import ProgramRunner, find_behaviour, index_behaviour
-from microcoder.dataset.behaviour.layouts import read_calls, read_texts, split_repeated
 from microcoder.dataset.behaviour.runner import ProgramRun
 from microcoder.dataset.behaviour.values import compare, tokens_of_json, tokens_of_text
-from microcoder.dataset.behaviour.variation import vary
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.works import read_benchmark_problems
+from microcoder.dataset.inputs.layouts import read_calls, read_texts, split_repeated
+from microcoder.dataset.inputs.mutating import vary
 from microcoder.evaluator import Judge
 from microcoder.formats.candidates import Candidate, Solution
 from microcoder.types import TestCase

@@ -23,6 +23,7 @@ from microcoder.types import Outcome, Problem, Program, Prompt, TestCase, Verdic
 
 pytestmark = needs_verl
 LIMIT, STEP, SEED = 32, 3, 7
+AGG_MODE = "actor_rollout_ref.actor.loss_agg_mode"
 OPTIONS = ["+microcoder.seed=7", "+microcoder.masking={kind:conditional,rho:0.5,repeat_window_tokens:4}"]
 
 
@@ -266,6 +267,14 @@ def test_the_trainer_is_verls_own_underneath(tiny_checkpoint: Path, tmp_path: Pa
     assert type(trainer.replay_buffer).__name__ == "ReplayBuffer"
 
 
+def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """Composed, and no more: there is no Megatron without GPUs."""
+    trainer = make_trainer(tiny_checkpoint, tmp_path, "model_engine=megatron", *OPTIONS)
+    assert trainer.config.actor_rollout_ref.actor.strategy == "megatron"
+    rows = make_rows(trainer.tokenizer, faults=True)
+    assert run_advantage(trainer, rows)["microcoder/masked_share"] > 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -274,6 +283,25 @@ def test_the_trainer_is_verls_own_underneath(tiny_checkpoint: Path, tmp_path: Pa
         (["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=mine.Manager"], "agent_loop_manager_class out"),
         (["+microcoder.mismatch={}", "algorithm.rollout_correction.rollout_is=token"], "correct one thing twice"),
         (["algorithm.adv_estimator=microcoder_own"], r"\+microcoder.advantage=FILE.py:FUNCTION"),
+        (["algorithm.adv_estimator=microcoder_gppo"], "use microcoder_grpo, microcoder_dr_grpo"),
+        (["algorithm.norm_adv_by_std_in_grpo=false"], "use algorithm.adv_estimator=microcoder_dr_grpo"),
+        (["+microcoder.mismatch={}"], r"add actor_rollout_ref\.rollout\.calculate_log_probs=True"),
+        (["+microcoder.max_response_tokens=64"], "use data.max_response_length=64"),
+        (["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"], "use data.max_response_length=99"),
+        (
+            ["+microcoder.masking={leave_out_of:denominator}", f"{AGG_MODE}=seq-mean-token-mean"],
+            "use .*token-mean .it is seq-mean-token-mean., or leave_out_of:gradient",
+        ),
+        (
+            ["+microcoder.evaluator={workers:2}"],
+            "evaluator would do nothing .* add reward.reward_manager.name=microcoder",
+        ),
+        (["+microcoder.masking={non_incorrect:correct_or_unfailed}"], "add reward.reward_manager.name=microcoder"),
+        (
+            ["reward.reward_manager.name=microcoder", "reward.reward_model.enable=true"],
+            "leave them out, or the manager",
+        ),
+        (["reward.reward_manager.name=microcoder", "+microcoder.problems=nowhere.jsonl"], "there is no file nowhere"),
     ],
 )
 def test_what_would_act_otherwise_than_it_says_is_an_error(

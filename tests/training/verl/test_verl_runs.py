@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from verl_on_cpu.sampler import SampleRequest, sample
 from verl_runs import RECIPE, comparable_rollouts, finish, needs_verl, start_training, train, without_times
 
 from microcoder.config import load_config
@@ -22,7 +23,6 @@ from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl import engine
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
 from microcoder.training.engines.verl.asking import sampling_seed
-from microcoder.training.engines.verl.cpu.sampler import SampleRequest, sample
 from microcoder.training.observer import Silent
 from microcoder.training.session import run_training
 
@@ -30,6 +30,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), needs_verl]
 
 ADAPTED = {
     "ray.processes_per_node": "2",
+    "verl.+ray_kwargs.ray_init.num_gpus": "2",
+    "verl.actor_rollout_ref.rollout.tensor_model_parallel_size": "2",
     "evaluator.backend": "ray",
     "model.lora.rank": "8",
     "model.lora.alpha": "16",

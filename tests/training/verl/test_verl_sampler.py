@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
-
-from microcoder.training.engines.verl.cpu.sampler import SampleRequest, sample
+from verl_on_cpu.sampler import SampleRequest, sample
 
 PROMPTS = ["Read n.", "Print the sum of two numbers.", "Given a list, return the largest of it, or 0."]
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import pytest
 import torch
-from verl_runs import RECIPE, needs_verl
+from pydantic import BaseModel
+from verl_runs import ON_CPU, RECIPE, needs_verl
 
 from microcoder.config import load_config
 from microcoder.errors import ConfigError
+from microcoder.keys import list_keys
 from microcoder.runs import RunDirectory
 from microcoder.training.config import RayConfig, TrainConfig
 from microcoder.training.engines.verl.devices import Devices, find_devices
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
     from microcoder.training.engines.verl.translate import Launch
 
 
-CPUS = Devices("cpu", 1, 2)
+CPUS, GPUS = Devices("cpu", 1, 2), Devices("cuda", 1, 8)
 OF_THE_GRADIENT = {"algorithm.masking.leave_out_of": "gradient"}
 """For losses that do not divide by tokens."""
 ONE_LENGTH = {"rollout.length_stages": "[]"}
@@ -32,7 +37,8 @@ ONE_LENGTH = {"rollout.length_stages": "[]"}
 def launched(devices: Devices = CPUS, /, **changes: str) -> Launch:
     from microcoder.training.engines.verl.translate import Place, translate
 
-    config = load_config(TrainConfig, overrides={**RECIPE, "model.path": "tiny", **changes})
+    recipes = [ON_CPU] if devices.kind == "cpu" else []
+    config = load_config(TrainConfig, recipes, overrides={**RECIPE, "model.path": "tiny", **changes})
     return translate(config, devices=devices, place=Place(RunDirectory(Path("runs/test")), "/tiny", 77))
 
 
@@ -82,13 +88,16 @@ def test_each_loss_has_its_counterpart(loss: dict[str, str], mode: str, scale: i
 
 
 def test_optimizer_schedule_and_attention_have_their_counterparts() -> None:
+    from microcoder.training.engines.verl.translate import check
+
     keys = {
         "optimizer.name": "adamw_8bit",
         "optimizer.schedule": "cosine_with_min_lr",
         "optimizer.schedule_options.min_lr": "1e-4",
         "model.attn_implementation": "eager",
+        "rollout.backend": "vllm",
     }
-    verl = translated(**keys)
+    verl = check(launched(GPUS, **keys))
     optim = verl.actor_rollout_ref.actor.optim
     assert (optim.optimizer_impl, optim.optimizer) == ("bitsandbytes.optim", "AdamW8bit")
     assert (optim.lr_scheduler_type, optim.num_cycles) == ("cosine", 0.5)
@@ -138,6 +147,8 @@ def test_options_of_verl_are_reached_by_its_names() -> None:
         ({"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT}, "cannot follow rollout.length_stages"),
         ({"model.lora.rank": "4", "model.lora.use_dora": "true"}, "model.lora.use_dora is not in verl"),
         ({"algorithm.group_filtering": "{kind = 'dynamic', max_rounds = 7}"}, "asks others until a step is full"),
+        ({"verl.model_engine": "megatron"}, "asks for megatron, .* a verl command of your own"),
+        ({"verl.actor_rollout_ref.actor.strategy": "megatron"}, "a verl command of your own"),
         ({"optimizer.schedule": "linear"}, "is not in verl 0.9.1; use constant_with_warmup, cosine"),
         ({"optimizer.name": "adafactor"}, "cannot be had from verl 0.9.1; use one of adamw_torch_fused"),
         ({"verl.actor_rollout_ref.actor.loss_agg_mode": "sum"}, "is decided by the recipe"),
@@ -152,7 +163,7 @@ def test_what_cannot_be_mapped_is_an_error(changes: dict[str, str], message: str
     ("settings", "message"),
     [
         (RayConfig(num_nodes=2), "needs a running cluster"),
-        (RayConfig(device="cuda"), "there is no GPU here"),
+        (RayConfig(), "there is none here; give --ray-address, or train with --engine trl"),
         (RayConfig(address="auto"), "say how many the cluster's have"),
     ],
 )
@@ -192,7 +203,7 @@ def test_values_survive_hydras_grammar() -> None:
 
 def test_what_runs_on_gpus_never_holds_whole_logits_or_padding_or_seeds() -> None:
     changes = {"rollout.backend": "vllm", "rollout.max_response_tokens": "8192", "rollout.length_stages": "[]"}
-    options = launched(Devices("cuda", 1, 8), **changes).options
+    options = launched(GPUS, **changes).options
     actor, model = "actor_rollout_ref.actor", "actor_rollout_ref.model"
     assert (options[f"{model}.use_remove_padding"], options[f"{model}.use_fused_kernels"]) == (True, True)
     assert options[f"{actor}.use_dynamic_bsz"] is True
@@ -239,38 +250,72 @@ ELSEWHERE = {
     "verl": "passed on",
 }
 """Keys that act before or beside verl's command line."""
+AS_IT_WAS: set[str] = set()
+"""What the recipe says already in other words."""
 
 
-def test_every_key_acts_or_is_refused() -> None:
-    """Change each key that is a number or a switch: the launch changes, or the error says why it cannot."""
+def changes_of(table: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each number, switch and choice of a recipe with another value."""
+    for name, field in type(table).model_fields.items():
+        value, key = getattr(table, name), prefix + name
+        if isinstance(value, BaseModel):
+            yield from changes_of(value, f"{key}.")
+        elif isinstance(value, bool):
+            yield key, str(not value).lower()
+        elif isinstance(value, int | float):
+            yield key, str(value * 2 if value else 1)
+        elif get_origin(field.annotation) is Literal:
+            yield from ((key, choice) for choice in get_args(field.annotation) if choice != value)
+    if not prefix:
+        found = (re.fullmatch(r'(\S+) = "(\w+)"', key.name) for key in list_keys(type(table)))
+        yield from ((kind[1], kind[2]) for kind in found if kind)
+
+
+def test_every_key_of_the_recipe_acts_or_is_refused() -> None:
+    """Change each key: the launch changes, or the error says why it cannot."""
+    base = {"model.lora.rank": "8", "algorithm.kl_coefficient": "0.1", **ONE_LENGTH}
+    config = load_config(TrainConfig, [ON_CPU], overrides={**RECIPE, "model.path": "tiny", **base})
+    usual, silent, changed = launched(**base).words, [], 0
+    for key, other in changes_of(config):
+        if any(key == name or key.startswith(f"{name}.") for name in ELSEWHERE):
+            continue
+        try:
+            words = launched(**{**base, key: other}).words
+        except ConfigError:
+            continue
+        changed += 1
+        if words == usual and f"{key} = {other}" not in AS_IT_WAS:
+            silent.append(f"{key} = {other}")
+    assert silent == []
+    assert changed > 60
+
+
+def test_every_key_of_verl_acts_or_is_refused() -> None:
+    """Set each number and switch of verl's by [verl]: it reaches verl's own configuration, or the error names it."""
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
     from microcoder.config import flatten
     from microcoder.training.engines.verl.translate import Place, translate
 
-    base = {**RECIPE, "model.path": "tiny", "model.lora.rank": "8", "algorithm.kl_coefficient": "0.1"}
-    config = load_config(TrainConfig, overrides={**base, "rollout.length_stages": "[]"})
-    place, devices = Place(RunDirectory(Path("runs/test")), "/tiny", 77), Devices("cpu", 1, 2)
-    usual, silent, changed = translate(config, devices=devices, place=place).words, [], 0
-    for key, value in flatten(config.model_dump(mode="json")).items():
-        if isinstance(value, bool):
-            other: Any = not value
-        elif isinstance(value, int | float):
-            other = value * 2 if value else 1
-        else:
-            continue
-        if any(key == name or key.startswith(f"{name}.") for name in ELSEWHERE):
-            continue
-        values = config.model_dump(mode="json")
-        table = values
-        *tables, last = key.split(".")
-        for name in tables:
-            table = table[name]
-        table[last] = other
-        try:
-            words = translate(TrainConfig.model_validate(values), devices=devices, place=place).words
-        except ValueError:
-            continue
-        changed += 1
-        if words == usual:
-            silent.append(key)
-    assert silent == []
-    assert changed > 30
+    config = load_config(TrainConfig, [ON_CPU], overrides={**RECIPE, "model.path": "tiny"})
+    place = Place(RunDirectory(Path("runs/test")), "/tiny", 77)
+    accepted: dict[str, Any] = {}
+    refused: dict[str, str] = {}
+    with initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
+        plain: Any = OmegaConf.to_container(compose(config_name="ppo_trainer"), resolve=False)
+        for key, value in flatten(plain).items():
+            if not isinstance(value, bool | int | float):
+                continue
+            other = not value if isinstance(value, bool) else value * 2 + 1
+            try:
+                translate(config.model_copy(update={"verl": {key: other}}), devices=CPUS, place=place)
+            except ConfigError as error:
+                refused[key] = str(error)
+            else:
+                accepted[key] = other
+        launch = translate(config.model_copy(update={"verl": accepted}), devices=CPUS, place=place)
+        composed = compose(config_name="ppo_trainer", overrides=launch.words)
+    assert {key: OmegaConf.select(composed, key) for key in accepted} == accepted
+    assert all(key in message for key, message in refused.items())
+    assert len(accepted) > 200

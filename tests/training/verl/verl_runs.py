@@ -17,7 +17,8 @@ import pytest
 from microcoder.runs import RunDirectory, read_rollouts
 
 # verl asks for its device as it is imported, by whichever test comes first.
-os.environ.setdefault("MICROCODER_VERL_DEVICE", "cpu")
+os.environ.setdefault("VERL_USE_EXTERNAL_MODULES", "verl_on_cpu.hooks")
+ON_CPU = Path(__file__).parents[3] / "examples" / "cluster" / "micro_on_cpu.toml"
 
 # Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked of a package that
 # verl needs, since this very folder answers to the name verl.
@@ -65,12 +66,9 @@ def start_training(checkpoint: Path, run: Path, **changes: str) -> subprocess.Po
     """Start `microcoder train` in a process of its own: verl changes the process it is loaded in."""
     recipe = {**RECIPE, "model.path": str(checkpoint), **changes}
     words = [word for key, value in recipe.items() for word in (f"--{key}", value)]
-    empty = run.parent / "empty.toml"
-    empty.write_text("")
-    command = [sys.executable, "-m", "microcoder", "train", "-c", str(empty), "--run-dir", str(run), *words]
-    return subprocess.Popen(
-        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    command = [sys.executable, "-m", "microcoder", "train", "-c", str(ON_CPU), "--run-dir", str(run), *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)}
+    return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def finish(process: subprocess.Popen[str], run: RunDirectory) -> RunDirectory:

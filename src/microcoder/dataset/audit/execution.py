@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from microcoder.dataset.audit.findings import Finding
 from microcoder.dataset.rejections import take_row
 from microcoder.dataset.verify.execution import Executor
-from microcoder.dataset.verify.plans import Attempt, VerificationPlan, plan, problem_for
+from microcoder.dataset.verify.plans import Attempt, VerificationPlan, plan
 from microcoder.dataset.verify.settings import VerifySettings
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.types import Verdict
@@ -51,7 +51,7 @@ def _with_fewer_tests(candidate: Candidate) -> Candidate:
 
 
 def _run(executor: Executor, pairs: Sequence[tuple[VerificationPlan, Attempt]]) -> None:
-    verdicts = executor.run([(a.program, problem_for(item, a.program.language)) for item, a in pairs])
+    verdicts = executor.run([(a.program, item.problem(a.program.language)) for item, a in pairs])
     for (_, attempt), verdict in zip(pairs, verdicts, strict=True):
         attempt.verdicts.append(verdict)
 

@@ -16,11 +16,11 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.behaviour.forms import Form, ValueCase, find_forms
-from microcoder.dataset.behaviour.layouts import Values
 from microcoder.dataset.behaviour.runner import ProgramRun, ProgramRunner
 from microcoder.dataset.behaviour.values import Agreement, Tokens, compare, describe_kinds
-from microcoder.dataset.behaviour.variation import vary
 from microcoder.dataset.filter.contamination import Hit
+from microcoder.dataset.inputs.layouts import Values
+from microcoder.dataset.inputs.mutating import vary
 from microcoder.formats.candidates import Candidate
 
 _FEW = 3
@@ -203,7 +203,7 @@ def _agree(cases: Sequence[ValueCase], outputs: Sequence[Tokens | None], chance:
 
 
 def _try_there(trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings) -> list[_Trial]:
-    """Run the benchmark's programs on all of the problem's inputs; return the trials that go on."""
+    """ProgramRun the benchmark's programs on all of the problem's inputs; return the trials that go on."""
     pairs = [trial.pair for trial in trials]
     given = runner.run(
         [
@@ -226,7 +226,7 @@ def _try_there(trials: Sequence[_Trial], runner: ProgramRunner, settings: Behavi
 
 
 def _try_here(trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings) -> list[_Trial]:
-    """Run the problem's program on all of the benchmark's inputs; return the trials that go on."""
+    """ProgramRun the problem's program on all of the benchmark's inputs; return the trials that go on."""
     given = runner.run([_ask_own(trial.pair, [case.values for case in trial.pair.other.cases]) for trial in trials])
     left = []
     for trial, outputs in zip(trials, given, strict=True):
@@ -241,7 +241,7 @@ def _try_here(trials: Sequence[_Trial], runner: ProgramRunner, settings: Behavio
 
 
 def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings) -> list[_Trial]:
-    """Run both programs on varied inputs; where one gives nothing, the input says nothing."""
+    """ProgramRun both programs on varied inputs; where one gives nothing, the input says nothing."""
     asked: list[ProgramRun] = []
     for trial in trials:
         pair = trial.pair

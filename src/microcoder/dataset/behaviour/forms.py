@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from microcoder.dataset.behaviour.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.dataset.behaviour.values import Tokens, kind_of, tokens_of_json, tokens_of_text
+from microcoder.dataset.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.dataset.process.sections import split
 from microcoder.formats.candidates import Candidate
 

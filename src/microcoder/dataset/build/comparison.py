@@ -10,21 +10,19 @@ from pathlib import Path
 
 from pydantic import Field
 
-from microcoder.config import Config
 from microcoder.dataset.behaviour import BehaviourSettings, ProgramRunner, find_behaviour, index_behaviour
 from microcoder.dataset.build.config import SourceSettings
+from microcoder.dataset.build.judging import JudgingStep
 from microcoder.dataset.build.works import read_benchmark_problems
 from microcoder.dataset.pipeline import Row
 from microcoder.dataset.pipeline.steps import Work
 from microcoder.dataset.rejections import reject, take_row
-from microcoder.evaluator import Judge
-from microcoder.evaluator.packages import STANDARD
 from microcoder.formats.candidates import Candidate
 
 _HITS_SHOWN = 3
 
 
-class CompareStep(Config):
+class CompareStep(JudgingStep):
     """What the compare step needs."""
 
     behaviour: BehaviourSettings
@@ -33,11 +31,6 @@ class CompareStep(Config):
     benchmarks_digest: str
     memory: Path = Field(exclude=True)
     """Where outputs are kept; it decides nothing."""
-    packages: str = Field(default=STANDARD, exclude=True)
-    environment: str
-    """What programs run on, by the content of the packages' file."""
-    workers: int | None = Field(default=None, exclude=True)
-    unsafe: bool = Field(default=False, exclude=True)
 
 
 @contextmanager
@@ -47,7 +40,7 @@ def open_compare(settings: CompareStep) -> Iterator[Work]:
     # A file of SQLite is for one machine; another one runs its own.
     store = settings.memory / f"outputs-{platform.node()}.sqlite"
     with (
-        Judge(workers=settings.workers, packages=settings.packages, unsafe=settings.unsafe) as judge,
+        settings.open_judge() as judge,
         closing(ProgramRunner(judge, store)) as runner,
         ThreadPoolExecutor(judge.workers) as threads,
     ):

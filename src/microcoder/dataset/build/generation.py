@@ -8,29 +8,22 @@ from pathlib import Path
 
 from pydantic import Field
 
-from microcoder.config import Config
+from microcoder.dataset.build.judging import JudgingStep
 from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.filter import QualitySettings
 from microcoder.dataset.generation import GenerateSettings, Judges, generate
 from microcoder.dataset.pipeline import Row
 from microcoder.dataset.pipeline.steps import Work
 from microcoder.dataset.rejections import take_row
-from microcoder.evaluator import Judge
-from microcoder.evaluator.packages import STANDARD
 from microcoder.formats.candidates import Candidate
 
 
-class GenerateStep(Config):
+class GenerateStep(JudgingStep):
     """What the generate step needs."""
 
     generate: GenerateSettings
     answers: Path = Field(exclude=True)
     """Where a model's answers are kept; it decides nothing."""
-    packages: str = Field(default=STANDARD, exclude=True)
-    environment: str
-    """What programs run on, by the content of the packages' file."""
-    workers: int | None = Field(default=None, exclude=True)
-    unsafe: bool = Field(default=False, exclude=True)
 
 
 @contextmanager
@@ -46,9 +39,8 @@ def open_generate(settings: GenerateStep) -> Iterator[Work]:
         def open_judges() -> Judges:
             # A shard whose problems all have tests enough starts no sandbox.
             if not judges:
-                common = {"workers": settings.workers, "cache_size": 0, "packages": settings.packages}
-                thorough = Judge(stop="first_limit", batch_tests=True, unsafe=settings.unsafe, **common)
-                brief = Judge(stop="first_failure", batch_tests=True, unsafe=settings.unsafe, **common)
+                thorough = settings.open_judge(stop="first_limit", cache_size=0, batch_tests=True)
+                brief = settings.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
                 judges.append(Judges(opened.enter_context(thorough), opened.enter_context(brief)))
             return judges[0]
 

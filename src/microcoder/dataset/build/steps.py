@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from microcoder.dataset.build.comparison import CompareStep
 from microcoder.dataset.build.config import BuildConfig, SourceSettings
 from microcoder.dataset.build.generation import GenerateStep, before_generation
@@ -91,7 +93,12 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
             (_DIFFICULTY, _REASONS, _ENDPOINT),
         ),
     ]
-    environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
+    common: dict[str, Any] = {
+        "workers": config.workers,
+        "packages": config.packages,
+        "environment": f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}",
+        "unsafe": config.unsafe_sandbox,
+    }
     if difficulty.responses is not None:
         steps.append(
             MapStep(
@@ -101,10 +108,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
                     model=difficulty.calibrate_by,
                     responses=difficulty.responses.absolute(),
                     responses_digest=digests.find(difficulty.responses),
-                    workers=config.workers,
-                    packages=config.packages,
-                    environment=environment,
-                    unsafe=config.unsafe_sandbox,
+                    **common,
                 ),
                 f"{_VERIFICATION}:open_attempts",
                 (_DIFFICULTY, *_JUDGING),
@@ -122,10 +126,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
                     benchmarks=benchmarks,
                     benchmarks_digest=digest_sources(benchmarks, digests=digests),
                     memory=config.work_folder / "comparison",
-                    workers=config.workers,
-                    packages=config.packages,
-                    environment=environment,
-                    unsafe=config.unsafe_sandbox,
+                    **common,
                 ),
                 f"{_COMPARISON}:open_compare",
                 ("microcoder.dataset.behaviour", _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING),
@@ -139,10 +140,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
             GenerateStep(
                 generate=config.generate,
                 answers=answers,
-                workers=config.workers,
-                packages=config.packages,
-                environment=environment,
-                unsafe=config.unsafe_sandbox,
+                **common,
             ),
             f"{_GENERATION}:open_generate",
             ("microcoder.dataset.generation", "microcoder.dataset.verify", _PROCESS, _REASONS, _ENDPOINT, *_JUDGING),
@@ -154,10 +152,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
             VerifyStep(
                 verify=config.verify,
                 memory=config.work_folder / "verification",
-                workers=config.workers,
-                packages=config.packages,
-                environment=environment,
-                unsafe=config.unsafe_sandbox,
+                **common,
             ),
             f"{_VERIFICATION}:open_verify",
             ("microcoder.dataset.verify", _PROCESS, _REASONS, *_JUDGING),

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import Field
 
-from microcoder.config import Config
 from microcoder.dataset.build.config import BuildConfig
+from microcoder.dataset.build.judging import JudgingStep
 from microcoder.dataset.difficulty import judge_attempts
 from microcoder.dataset.pipeline import Part, Row
 from microcoder.dataset.pipeline.parts import read_kept
@@ -27,8 +27,6 @@ from microcoder.dataset.verify import (
     gather,
 )
 from microcoder.errors import DataError
-from microcoder.evaluator import Judge
-from microcoder.evaluator.packages import STANDARD
 from microcoder.formats.candidates import Candidate
 from microcoder.pieces import cut_pieces
 from microcoder.runs import write_json
@@ -37,37 +35,27 @@ _LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
 """Problems that are verified together."""
 
 
-class AttemptsStep(Config):
+class AttemptsStep(JudgingStep):
     """What the attempts step needs."""
 
     model: str
     responses: Path = Field(exclude=True)
     responses_digest: str
-    packages: str = Field(default=STANDARD, exclude=True)
-    environment: str
-    """What programs run on, by the content of the packages' file."""
-    workers: int | None = Field(default=None, exclude=True)
-    unsafe: bool = Field(default=False, exclude=True)
 
 
-class VerifyStep(Config):
+class VerifyStep(JudgingStep):
     """What the verify step needs."""
 
     verify: VerifySettings
-    packages: str = Field(default=STANDARD, exclude=True)
-    environment: str
-    """What programs run on, by the content of the packages' file."""
     memory: Path = Field(exclude=True)
     """Where verdicts and counts are kept; it decides nothing."""
-    workers: int | None = Field(default=None, exclude=True)
-    unsafe: bool = Field(default=False, exclude=True)
 
 
 @contextmanager
 def open_attempts(settings: AttemptsStep) -> Iterator[Work]:
     """Judge a model's attempts at each problem; its pass rate goes with the problem."""
     responses = read_responses(settings.responses)
-    with Judge(workers=settings.workers, packages=settings.packages, unsafe=settings.unsafe) as judge:
+    with settings.open_judge() as judge:
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
             rates = {
@@ -87,15 +75,8 @@ def open_verdicts(settings: VerifyStep) -> VerdictStore:
 @contextmanager
 def open_verify(settings: VerifyStep, store: Verdicts) -> Iterator[Work]:
     """Verify problems by execution; what the rates of the card are made of is kept on the way."""
-    with Judge(
-        workers=settings.workers,
-        stop="first_limit",
-        cache_size=0,
-        # Time limits follow from what references take in a process of their own.
-        batch_tests=False,
-        packages=settings.packages,
-        unsafe=settings.unsafe,
-    ) as judge:
+    # Time limits follow from what references take in a process of their own.
+    with settings.open_judge(stop="first_limit", cache_size=0, batch_tests=False) as judge:
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
             counts = []

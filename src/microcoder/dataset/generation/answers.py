@@ -97,19 +97,8 @@ class Answering:
 
     def problem(self, tests: Sequence[TestCase], *, seconds: float, language: str = "python") -> Problem:
         """Return what programs are judged by."""
-        one = self.candidate
-        return Problem(
-            id=one.id,
-            language=language,
-            fn_name=one.fn_name,
-            call=one.call,
-            starter_code=one.starter_code,
-            harness=one.harness if language == "python" else None,
-            tests=tuple(tests),
-            time_limit_seconds=seconds,
-            memory_limit_mib=max(_MEMORY_MIB, one.memory_limit_mib or 0),
-            checker=one.checker,
-        )
+        memory = max(_MEMORY_MIB, self.candidate.memory_limit_mib or 0)
+        return self.candidate.to_trial(language, seconds=seconds, memory_mib=memory, tests=tests)
 
     def _answers_of_first(self, inputs: Sequence[MadeInput]) -> list[str | None]:
         if self.candidate.fn_name is None and self.candidate.harness is None:

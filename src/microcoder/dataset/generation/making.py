@@ -7,17 +7,18 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from microcoder.dataset.generation.answers import MadeInput
-from microcoder.dataset.generation.drawing import PROFILES, draw
-from microcoder.dataset.generation.inputs import InputModel, Values, learn
-from microcoder.dataset.generation.layouts import InputLayout, find_layout
-from microcoder.dataset.generation.mutating import MUTATIONS, mutate
 from microcoder.dataset.generation.settings import GenerateSettings
+from microcoder.dataset.inputs.drawing import PROFILES, draw
+from microcoder.dataset.inputs.layouts import Read, Values, read_texts, split_repeated
+from microcoder.dataset.inputs.model import InputModel, learn
+from microcoder.dataset.inputs.mutating import MUTATIONS, mutate
 from microcoder.dataset.process.sections import split
 from microcoder.formats.candidates import Candidate, Origin
 from microcoder.signatures import find_head
+from microcoder.types import TestCase
 
 _MOST_KNOWN = 30
 """Known inputs that are learnt from."""
@@ -48,14 +49,14 @@ class Understanding:
 
 def understand(candidate: Candidate) -> Understanding | str:
     """Return what a problem's inputs look like, or why that is not known."""
-    texts = [test.input for test in candidate.tests if len(test.input) <= _MOST_KNOWN_BYTES][:_MOST_KNOWN]
-    if not texts:
+    tests = [test for test in candidate.tests if len(test.input) <= _MOST_KNOWN_BYTES][:_MOST_KNOWN]
+    if not tests:
         return "no known input"
     if candidate.call is not None and candidate.call.style == "design":
         return "a design class"
     if candidate.fn_name is not None and candidate.harness is None:
-        return _understand_function(candidate, texts)
-    return _understand_text(candidate, texts)
+        return _understand_function(candidate, [test.input for test in tests])
+    return _understand_text(candidate, tests)
 
 
 def _understand_function(candidate: Candidate, texts: Sequence[str]) -> Understanding | str:
@@ -78,31 +79,33 @@ def write_arguments(values: Values) -> str:
     return "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
 
 
-def _understand_text(candidate: Candidate, texts: Sequence[str]) -> Understanding | str:
-    layout = find_layout(texts)
-    if layout is None:
-        return "a layout of another kind"
-    known = [(text, values) for text in texts if (values := layout.read(text)) is not None]
-    if len(known) < len(texts):
-        return "a layout that some inputs do not have"
-    model = learn(
-        layout.names,
-        [values for _, values in known],
-        candidate.statement,
-        places=_name_slots(layout, candidate.statement),
-        counts=tuple(layout.counts()),
-    )
-    if not model.is_usable:
-        return "a value of no known shape"
-    return Understanding(model, tuple(known), layout.write)
+def _understand_text(candidate: Candidate, tests: Sequence[TestCase]) -> Understanding | str:
+    texts = [test.input for test in tests]
+    cut = split_repeated(texts, [test.output for test in tests])
+    # Cases of one line each are the rows of a table as well, and a table is drawn with several of them.
+    is_cut = cut is not None and any(case.count("\n") > 1 for case in cut[0])
+    reads = [read for read in read_texts(cut[0] if cut and is_cut else texts, is_typed=True) if read.layout.names]
+    for read in reads:
+        model = learn(
+            read.layout.names,
+            read.values,
+            candidate.statement,
+            places=_name_slots(read, candidate.statement),
+            records=read.records,
+        )
+        if model.is_usable:
+            layout = replace(read.layout, is_repeated=is_cut)
+            known = tuple((layout.render(values), values) for values in read.values)
+            return Understanding(model, known, layout.render)
+    return "a value of no known shape" if reads else "a layout of another kind"
 
 
-def _name_slots(layout: InputLayout, statement: str) -> dict[str, str]:
+def _name_slots(read: Read, statement: str) -> dict[str, str]:
     """Return the places of the names that the input section introduces, where it has one for each place."""
     section = split(statement).input
     found = [next(filter(None, match.groups())) for match in _IDENTIFIER.finditer(section)]
     names = list(dict.fromkeys(found))
-    slots = layout.slots
+    slots = read.slots
     if len(names) != len(slots):
         return {}
     # `a_i` is written for an item; the bare name would be a number of its own.

@@ -14,7 +14,7 @@ from microcoder.dataset.rejections import take_row
 from microcoder.dataset.verify.evidence import Evidence, Trial, conclude
 from microcoder.dataset.verify.limits import cost_of, derive_limits
 from microcoder.dataset.verify.outputs import compare_references
-from microcoder.dataset.verify.plans import Attempt, VerificationPlan, convert, plan, problem_for, turned_numbers
+from microcoder.dataset.verify.plans import Attempt, VerificationPlan, convert, plan, turned_numbers
 from microcoder.dataset.verify.reproducible import LIMITS, at_reference_speed, stable_detail
 from microcoder.dataset.verify.settings import VerifySettings
 from microcoder.dataset.verify.store import Verdicts, verdict_key
@@ -170,7 +170,7 @@ def _run_again(executor: Executor, plans: Sequence[VerificationPlan], repeat: in
     pairs = [(item, attempt) for item in plans for attempt in item.passing()]
     orders = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in pairs]
     problems = [
-        problem_for(item, attempt.program.language, tests=[item.candidate.tests[number] for number in order])
+        item.problem(attempt.program.language, tests=[item.candidate.tests[number] for number in order])
         for (item, attempt), order in zip(pairs, orders, strict=True)
     ]
     verdicts = executor.run([(attempt.program, problem) for (_, attempt), problem in zip(pairs, problems, strict=True)])
@@ -185,7 +185,7 @@ def _run_trivial(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
     first = {id(item): [max(item.candidate.tests, key=lambda test: len(test.output))] for item in plans}
     verdicts = executor.run(
         [
-            (attempt.program, problem_for(item, "python", seconds=item.answer_seconds, tests=first[id(item)]))
+            (attempt.program, item.problem("python", seconds=item.answer_seconds, tests=first[id(item)]))
             for item, attempt in pairs
         ]
     )
@@ -202,7 +202,7 @@ def _ask_checkers(executor: Executor, plans: Sequence[VerificationPlan]) -> None
     for item in plans:
         if item.candidate.checker.type != "program":
             continue
-        verdict = executor.judge_answers(problem_for(item, item.candidate.programming_language))
+        verdict = executor.judge_answers(item.problem(item.candidate.programming_language))
         if not verdict.is_accepted and not _was_disturbed(verdict):
             item.refused_answers = stable_detail(verdict)
 
@@ -212,7 +212,7 @@ def _run_others(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
 
 
 def _run_all(executor: Executor, pairs: Sequence[tuple[VerificationPlan, Attempt]]) -> None:
-    verdicts = executor.run([(a.program, problem_for(item, a.program.language)) for item, a in pairs])
+    verdicts = executor.run([(a.program, item.problem(a.program.language)) for item, a in pairs])
     for (_, attempt), verdict in zip(pairs, verdicts, strict=True):
         attempt.verdicts.append(verdict)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from microcoder.dataset.verify.evidence import STEP
-from microcoder.dataset.verify.plans import Attempt, VerificationPlan, problem_for, turned_numbers
+from microcoder.dataset.verify.plans import Attempt, VerificationPlan, turned_numbers
 from microcoder.dataset.verify.reproducible import is_close, round_up, whole_mebibytes
 from microcoder.dataset.verify.settings import VerifySettings
 from microcoder.types import Problem, Program, Verdict
@@ -63,7 +63,7 @@ def _measure_again(run: Run, plans: Sequence[VerificationPlan], settings: Verify
     for repeat in range(settings.runs, settings.runs + _MORE_MEASUREMENTS):
         numbers = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in again]
         problems = [
-            problem_for(item, attempt.program.language, tests=[item.candidate.tests[n] for n in order])
+            item.problem(attempt.program.language, tests=[item.candidate.tests[n] for n in order])
             for (item, attempt), order in zip(again, numbers, strict=True)
         ]
         verdicts = run([(attempt.program, problem) for (_, attempt), problem in zip(again, problems, strict=True)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from microcoder.dataset.verify.plans import Attempt, VerificationPlan, problem_for
+from microcoder.dataset.verify.plans import Attempt, VerificationPlan
 from microcoder.types import Checker, Outcome, Problem, Program, Verdict
 
 _DIGEST = Checker(
@@ -35,7 +35,7 @@ def compare_references(run: Run, plans: Sequence[VerificationPlan]) -> None:
         if refused and len(item.accepted) > 1 and item.candidate.fn_name is None:
             asked += [(item, attempt) for attempt in item.accepted[:_MOST_PROGRAMS]]
     problems = [
-        problem_for(item, attempt.program.language).model_copy(update={"checker": _DIGEST}) for item, attempt in asked
+        item.problem(attempt.program.language).model_copy(update={"checker": _DIGEST}) for item, attempt in asked
     ]
     verdicts = run([(attempt.program, problem) for (_, attempt), problem in zip(asked, problems, strict=True)])
     said: dict[int, list[tuple[str, ...]]] = {}

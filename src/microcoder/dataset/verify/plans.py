@@ -68,6 +68,14 @@ class VerificationPlan:
         """Return the accepted programs that passed every run so far."""
         return [attempt for attempt in self.accepted if all(verdict.is_accepted for verdict in attempt.verdicts)]
 
+    def problem(
+        self, language: str, *, seconds: float | None = None, tests: Sequence[TestCase] | None = None
+    ) -> Problem:
+        """Return what a program of this language is judged by."""
+        return self.candidate.to_trial(
+            language, seconds=seconds or self.limit_seconds, memory_mib=self.memory_mib, tests=tests
+        )
+
 
 def plan(candidate: Candidate, settings: VerifySettings) -> VerificationPlan | Rejection:
     """Return what to run, or why nothing can be."""
@@ -100,29 +108,10 @@ def plan(candidate: Candidate, settings: VerifySettings) -> VerificationPlan | R
     try:
         candidate.to_problem()
         for language in sorted({attempt.program.language for attempt in made.accepted} | {"python"}):
-            check_problem(problem_for(made, language))
+            check_problem(made.problem(language))
     except (DataError, ValidationError) as error:
         return candidate.reject("verify", "not_judgeable", str(error).replace("\n", " ")[:300])
     return made
-
-
-def problem_for(
-    made: VerificationPlan, language: str, *, seconds: float | None = None, tests: Sequence[TestCase] | None = None
-) -> Problem:
-    """Return what a program of this language is judged by."""
-    candidate = made.candidate
-    return Problem(
-        id=candidate.id,
-        language=language,
-        fn_name=candidate.fn_name,
-        call=candidate.call,
-        starter_code=candidate.starter_code,
-        harness=candidate.harness if language == "python" else None,
-        tests=tuple(candidate.tests if tests is None else tests),
-        time_limit_seconds=seconds or made.limit_seconds,
-        memory_limit_mib=made.memory_mib,
-        checker=candidate.checker,
-    )
 
 
 def turned_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from microcoder.training.masking import draw_uniform
@@ -25,10 +25,6 @@ class Sampling:
     """Of each prompt; None: as the row or verl's configuration says."""
     seed: int | None
     """Of seeded sampling; None: the servers' own random numbers."""
-
-    def as_row(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 def problem_name(extra_info: Mapping[str, Any] | None, data_source: str) -> str:

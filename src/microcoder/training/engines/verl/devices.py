@@ -1,13 +1,15 @@
-"""What a run computes on, and how its processes are told; imports nothing of verl, which asks as it is imported."""
+"""What a run computes on, and waiting for it; imports nothing of verl, which asks for its device as it is imported."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
-from microcoder.errors import ConfigError
+from microcoder.errors import ConfigError, TrainingError
 from microcoder.training.config import RayConfig
+from microcoder.training.observer import Observer
 
-CPU, CUDA = "cpu", "cuda"
+CPU = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,7 @@ class Devices:
     """Training processes, one a device."""
 
     kind: str
-    """`cuda` or `cpu`."""
+    """`cuda`; or `cpu`, of our tests."""
     num_nodes: int
     per_node: int
 
@@ -33,26 +35,23 @@ def find_devices(settings: RayConfig) -> Devices:
     """
     import torch  # which the dry run of the command line does without
 
-    num_gpus = torch.cuda.device_count()
+    seen = 1 if settings.device == CPU else torch.cuda.device_count()
     if settings.address is None:
         if settings.num_nodes > 1:
             raise ConfigError(
                 f"ray.num_nodes = {settings.num_nodes} needs a running cluster; type --ray-address auto on one of its "
                 "machines, or --ray-address HOST:PORT (docs/cluster.md)"
             )
-        if settings.device == "cuda" and not num_gpus:
-            raise ConfigError('ray.device = "cuda", but there is no GPU here; give --ray-address, or --ray.device cpu')
-        kind = CPU if settings.device == "cpu" or not num_gpus else CUDA
-    else:
-        # The driver's machine may be the one without GPUs.
-        kind = CPU if settings.device == "cpu" else CUDA
-    seen = num_gpus if kind == CUDA else 1
+        if not seen:
+            raise ConfigError(
+                "engine verl trains on GPUs, and there is none here; give --ray-address, or train with --engine trl"
+            )
+    # The driver's machine may be the one without GPUs.
     if not (settings.processes_per_node or seen):
         raise ConfigError(
-            "this machine has no GPU to count, so say how many the cluster's have: --ray.processes-per-node 8; or, for "
-            "a cluster without any, --ray.device cpu"
+            "this machine has no GPU to count, so say how many the cluster's have: --ray.processes-per-node 8"
         )
-    return Devices(kind=kind, num_nodes=settings.num_nodes, per_node=settings.processes_per_node or seen)
+    return Devices(settings.device, settings.num_nodes, settings.processes_per_node or seen)
 
 
 def count_processes(settings: RayConfig) -> int:
@@ -61,3 +60,39 @@ def count_processes(settings: RayConfig) -> int:
         return find_devices(settings).number
     except (ConfigError, ModuleNotFoundError):
         return settings.num_nodes * (settings.processes_per_node or 1)
+
+
+def await_devices(settings: RayConfig, devices: Devices, *, observer: Observer) -> None:
+    """Wait for the machines of the recipe's cluster to join: verl itself would give up at once.
+
+    Where Ray is started for the run alone, there is nothing to wait for.
+
+    Raises:
+        ConfigError: there is no cluster at that address.
+        TrainingError: machines do not join, in time.
+    """
+    if settings.address is None:
+        return
+    import ray
+
+    try:
+        ray.init(address=settings.address, log_to_driver=False, logging_level="error")
+    except ConnectionError as error:
+        raise ConfigError(
+            f"no Ray cluster at ray.address = {settings.address!r} ({str(error).splitlines()[0]}); start one with "
+            "`ray start --head`, or leave the address out"
+        ) from None
+    try:
+        deadline, told = time.monotonic() + settings.start_seconds, -1
+        while (found := int(ray.cluster_resources().get("GPU", 0))) < devices.number:
+            if time.monotonic() > deadline:
+                raise TrainingError(
+                    f"the Ray cluster has {found} devices and the run wants {devices.number} (ray.num_nodes "
+                    f"{devices.num_nodes} x ray.processes_per_node {devices.per_node}); add machines"
+                )
+            if found != told:
+                observer.note(f"waiting for the Ray cluster: {found} of {devices.number} devices")
+                told = found
+            time.sleep(1.0)
+    finally:
+        ray.shutdown()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,9 +21,8 @@ from microcoder.training.chat import check_options, encode_prompts
 from microcoder.training.checkpoints import copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.verl.cluster import await_devices
 from microcoder.training.engines.verl.data import write_data
-from microcoder.training.engines.verl.devices import CPU, Devices, find_devices
+from microcoder.training.engines.verl.devices import CPU, Devices, await_devices, find_devices
 from microcoder.training.engines.verl.launch import build_environment, run_verl
 from microcoder.training.engines.verl.settings import RunSettings
 from microcoder.training.engines.verl.translate import Launch, Place, check, translate
@@ -88,7 +88,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
     devices = find_devices(config.ray)
     cut_batches(config, num_processes=devices.number)
     require_optimizer(config.optimizer)
-    _require_gpu_packages(config, devices)
+    _require_packages(config, devices)
     source = find_model(config, observer)
     local = Path(source).is_dir()
     revision = config.model.revision if isinstance(config.model, HuggingFaceModel) else None
@@ -103,9 +103,16 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
     return StartingWeights(folder, tokenizer, tuple(end_token_ids(tokenizer, generation)))
 
 
-def _require_gpu_packages(config: TrainConfig, devices: Devices) -> None:
-    """Refuse to start on this machine's GPUs without what samples and computes there."""
+def _require_packages(config: TrainConfig, devices: Devices) -> None:
+    """Refuse to start without what samples and computes on the devices."""
     backend = config.rollout.backend
+    if devices.kind == CPU:
+        if "VERL_USE_EXTERNAL_MODULES" not in os.environ:
+            raise ConfigError(
+                'ray.device = "cpu", which verl 0.9.1 does not know; leave it out, or name the module that teaches it '
+                "in VERL_USE_EXTERNAL_MODULES (docs/cluster.md has that of our tests)"
+            )
+        return
     if backend != "transformers" and find_spec(backend) is None:
         raise ConfigError(
             f"rollout.backend = '{backend}', but it is not installed; make an environment of its own on GPU machines, "
@@ -113,7 +120,7 @@ def _require_gpu_packages(config: TrainConfig, devices: Devices) -> None:
             f"pip install 'microcoder[insights]' 'verl[{backend}]==0.9.1'"
         )
     asked = config.model.attn_implementation if isinstance(config.model, HuggingFaceModel) else None
-    if devices.kind != CPU and asked is None and find_spec("flash_attn") is None:
+    if asked is None and find_spec("flash_attn") is None:
         raise ConfigError(
             "verl computes without padding by flash_attn, which is not installed; type: pip install flash-attn "
             "--no-build-isolation, or pass --model.attn-implementation sdpa (padded: slower, and more memory)"
@@ -212,7 +219,7 @@ def _launch(
         launch,
         run=run,
         config=config,
-        environment=build_environment(devices, num_threads=num_threads),
+        environment=build_environment(num_threads=num_threads),
         observer=observer,
     )
 

@@ -18,7 +18,6 @@ from microcoder.types import Outcome, Verdict
 
 FIELD = "microcoder"
 """Of a response's `reward_extra_info`: everything that was found out about it, as JSON."""
-_VERDICT: TypeAdapter[Verdict] = TypeAdapter(Verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +32,7 @@ class Judged:
 
     def as_json(self) -> str:
         """Return it as it travels through verl's batches."""
-        return json.dumps(
-            {
-                "verdict": _VERDICT.dump_python(self.verdict, mode="json"),
-                "draft": None if self.draft is None else _VERDICT.dump_python(self.draft, mode="json"),
-                "reward": self.worth.total,
-                "rewards": dict(self.worth.parts),
-                "tier": self.tier,
-            }
-        )
+        return json.dumps(_JUDGED.dump_python(self, mode="json"))
 
     @classmethod
     def read(cls, extra: Mapping[str, Any], score: float) -> Judged:
@@ -52,13 +43,10 @@ class Judged:
             if math.isnan(score):
                 outcome = Outcome.SANDBOX_FAULT
             return cls(Verdict(outcome, (), 0), Reward(None if math.isnan(score) else score, {}), None, None)
-        found = json.loads(text)
-        return cls(
-            verdict=_VERDICT.validate_python(found["verdict"]),
-            worth=Reward(found["reward"], found["rewards"]),
-            draft=None if found["draft"] is None else _VERDICT.validate_python(found["draft"]),
-            tier=found["tier"],
-        )
+        return _JUDGED.validate_python(json.loads(text))
+
+
+_JUDGED = TypeAdapter(Judged)
 
 
 def build_reader(config: Any, tokenizer: Any) -> RolloutReader:

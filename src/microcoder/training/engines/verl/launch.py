@@ -19,8 +19,6 @@ from microcoder.runs import RunDirectory
 from microcoder.serving.ray_start import allow_slow_start
 from microcoder.training.alarms import find_alarms
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.verl.devices import CPU, Devices
-from microcoder.training.engines.verl.names import DEVICE_VARIABLE
 from microcoder.training.engines.verl.recording import stop_file
 from microcoder.training.engines.verl.translate import Launch
 from microcoder.training.interrupts import stop_between_steps
@@ -31,15 +29,14 @@ POLL_SECONDS = 0.2
 PATIENCE_SECONDS = 20.0
 """For verl's processes to end by themselves."""
 _ERROR = re.compile(r"^(?:\x1b\[\d+m)?(?:\(.*?\) ?)?(?:\x1b\[0m ?)?(?:[\w.]+\.)?(\w*(?:Error|Fault|Exception)): (.+)")
+OWN_ERRORS = ("ConfigError", "DataError", "EvaluatorFault", "TrainingError")
 _PARENT_DIED = 1  # prctl's PR_SET_PDEATHSIG
 
 
-def build_environment(devices: Devices, *, num_threads: int | None) -> dict[str, str]:
+def build_environment(*, num_threads: int | None) -> dict[str, str]:
     """Return what verl's processes are started with."""
     environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "HYDRA_FULL_ERROR": "1"}
     allow_slow_start(environment)
-    if devices.kind == CPU:
-        environment[DEVICE_VARIABLE] = CPU
     if num_threads is not None:
         environment["OMP_NUM_THREADS"] = str(num_threads)
     return environment
@@ -92,11 +89,12 @@ def run_verl(
 
 
 def find_cause(log_file: Path, begins: int) -> str | None:
-    """Return the last error that a log names, from a place on."""
+    """Return the last error that a log names, from a place on; one of ours before what others made of it."""
     with log_file.open("rb") as file:
         file.seek(begins)
         lines = file.read().decode("utf-8", "replace").splitlines()
     found = [match for line in lines if (match := _ERROR.match(line.strip()))]
+    found.sort(key=lambda match: match[1] in OWN_ERRORS)
     return f"{found[-1][2].strip()} ({found[-1][1]})" if found else None
 
 

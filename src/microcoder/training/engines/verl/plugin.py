@@ -7,7 +7,6 @@ process pays for what it uses, and users of verl who use none of it for nothing.
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -15,7 +14,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-from microcoder.training.engines.verl.names import AGENT_LOOP, DEVICE_VARIABLE, PACKAGE, REWARD_MANAGER
+from microcoder.training.engines.verl.names import AGENT_LOOP, PACKAGE, REWARD_MANAGER
 
 
 def _enter_trainers(module: ModuleType) -> None:
@@ -97,8 +96,3 @@ def install(hooks: Mapping[str, Callable[[ModuleType], None]]) -> None:
 
 
 install(HOOKS)
-if os.environ.get(DEVICE_VARIABLE) == "cpu":
-    from microcoder.training.engines.verl.cpu.hooks import CPU_HOOKS, use_cpu
-
-    use_cpu()
-    install(CPU_HOOKS)

@@ -9,7 +9,6 @@ from typing import Any
 
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
-from microcoder.training.checkpoints import best_step
 from microcoder.training.diversity import measure_diversity
 from microcoder.training.probe import read_probe, summarise_sweep
 from microcoder.training.recorder import record_evaluation, record_step, refuse_divergence
@@ -138,8 +137,3 @@ def record_validation(
         seconds={"total": round(seconds, 4)},
         sweep=summarise_sweep(sweep, temperatures=sweep_temperatures),
     )
-
-
-def best_step_of(run: RunDirectory) -> int | None:
-    """Return the step of the best held-out accuracy."""
-    return best_step(run.read_evaluations())

@@ -18,12 +18,13 @@ from typing import Any
 
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
-from microcoder.errors import ConfigError, DataError
+from microcoder.errors import DataError
 from microcoder.evaluator import Judge
+from microcoder.formats.verl import problem_of_reward
 from microcoder.serving.judging import Judging
 from microcoder.training.engines.verl.asking import COLUMN, problem_name
 from microcoder.training.engines.verl.judged import FIELD, Judged, build_reader
-from microcoder.training.engines.verl.settings import PluginSettings, read_settings
+from microcoder.training.engines.verl.settings import PluginSettings, read_settings, refuse_idle
 from microcoder.training.extractor_config import build_extractor
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.training.judging import connect
@@ -49,11 +50,6 @@ def open_judge(evaluator: EvaluatorConfig) -> Judging:
         client, _ = opened.enter_context(connect(evaluator, ()))
         return client
     return opened.enter_context(Judge(workers=evaluator.workers, **evaluator.judge_options()))
-
-
-@lru_cache(_PROBLEMS_KEPT)
-def _read_row(text: str) -> Problem:
-    return Problem.from_row(json.loads(text))
 
 
 class ProblemFile:
@@ -87,15 +83,10 @@ class JudgeRewardManager(RewardManagerBase):
         compute_score: Any = None,
         reward_router_address: str | None = None,
         reward_model_tokenizer: Any = None,
-        **options: Any,
     ) -> None:
         super().__init__(config, tokenizer, compute_score)
-        if config.reward.custom_reward_function.path is not None or options:
-            raise ConfigError(
-                "reward.reward_manager.name=microcoder judges by itself, so that reward.custom_reward_function would "
-                "change nothing; leave one of the two out"
-            )
         self.settings: PluginSettings = read_settings(config)
+        refuse_idle(config, self.settings)
         self.rewards, self.extract = build_rewards(self.settings.rewards), build_extractor(self.settings.extractor)
         self.reader, self.judge = build_reader(config, tokenizer), open_judge(self.settings.evaluator)
         self.problems = None if self.settings.problems is None else ProblemFile(self.settings.problems)
@@ -147,7 +138,5 @@ class JudgeRewardManager(RewardManagerBase):
     def _find_problem(self, row: Mapping[str, Any], extra: Mapping[str, Any]) -> Problem:
         if self.problems is not None and "problem_id" in extra:
             return self.problems.find(str(extra["problem_id"]))
-        known = {name: value for name, value in extra.items() if name not in ("num_turns", "rollout_reward_scores")}
-        model = row.get("reward_model") or {}
-        found = {"data_source": row.get("data_source"), "ground_truth": model.get("ground_truth"), "extra_info": known}
-        return _read_row(json.dumps(found, default=str))
+        tests = (row.get("reward_model") or {}).get("ground_truth")
+        return problem_of_reward(row.get("data_source"), tests, extra)

@@ -7,6 +7,7 @@ reach them by it. Any agent loop gets it: each of its requests is sampled so.
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import Any
 from uuid import uuid4
 
@@ -35,8 +36,6 @@ class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type
                     problem_id=problem_name(kwargs.get("extra_info"), kwargs.get("data_source", "")),
                     sample_index=int(kwargs["session_id"]),
                 )
-            if "round" in asked:
-                sampling_params["round"] = asked["round"]
         return await super()._run_agent_loop(sampling_params, trajectory, **kwargs)
 
 
@@ -50,21 +49,12 @@ class SamplingManager(AgentLoopManagerTQ):
         import ray
 
         self.agent_loop_workers_class = ray.remote(SamplingWorker)
-        self._num_rounds = 0
 
     def generate_sequences(self, prompts: Any) -> None:
         """Sample these prompts, without waiting for them."""
         if self.sampling is not None:
-            row, number, rollout = (
-                self.sampling.as_row(),
-                self.sampling.num_samples,
-                self.config.actor_rollout_ref.rollout,
-            )
-            self._num_rounds += 1
-            if rollout.name == "transformers" and self.sampling.seed is not None:
-                row["round"] = (self._num_rounds, len(prompts) * (number or rollout.n))
-            tensordict_utils.assign_non_tensor_data(prompts, COLUMN, row)
-            if number is not None:
+            tensordict_utils.assign_non_tensor_data(prompts, COLUMN, asdict(self.sampling))
+            if (number := self.sampling.num_samples) is not None:
                 tensordict_utils.assign_non_tensor_data(prompts, "__rollout_n__", number)
         super().generate_sequences(prompts)
 

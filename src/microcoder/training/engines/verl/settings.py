@@ -13,7 +13,10 @@ from pydantic import Field, Tag, ValidationError
 from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
 from microcoder.faults import explain_fault
+from microcoder.training.advantages import ADVANTAGES
 from microcoder.training.algorithm_config import AlgorithmConfig
+from microcoder.training.engines.verl.asking import MANAGER
+from microcoder.training.engines.verl.names import REWARD_MANAGER, TRAINER_MODE
 from microcoder.training.extractor_config import ExtractorConfig
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.training.masking_config import ConditionalMasking, Masking
@@ -102,9 +105,22 @@ class PluginSettings(Config):
                 f"algorithm.adv_estimator = {adv_estimator} and microcoder.advantage = {self.advantage}: one "
                 f"of your own takes algorithm.adv_estimator={OWN_ESTIMATOR} +microcoder.advantage=FILE.py:FUNCTION"
             )
-        is_ours = adv_estimator.startswith(ESTIMATORS)
+        is_ours, known = adv_estimator.startswith(ESTIMATORS), [f"{ESTIMATORS}{name}" for name in ADVANTAGES]
+        if is_ours and adv_estimator not in (*known, OWN_ESTIMATOR):
+            raise ConfigError(f"algorithm.adv_estimator = {adv_estimator} is none of ours; use {', '.join(known)}")
         named = self.advantage or (adv_estimator.removeprefix(ESTIMATORS) if is_ours else "grpo")
-        return AlgorithmConfig(masking=self.masking, advantage=named, advantage_options=self.advantage_options)
+        try:
+            # The loss is verl's own.
+            return AlgorithmConfig.model_validate(
+                {
+                    "masking": self.masking,
+                    "advantage": named,
+                    "advantage_options": self.advantage_options,
+                    "loss": "dapo",
+                }
+            )
+        except ValidationError as error:
+            raise _explain(error) from None
 
 
 def read_settings(config: Any) -> PluginSettings:
@@ -120,6 +136,94 @@ def read_settings(config: Any) -> PluginSettings:
     try:
         return PluginSettings.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in ("microcoder", *first["loc"]))
-        raise ConfigError(f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})") from None
+        raise _explain(error) from None
+
+
+def _explain(error: ValidationError) -> ConfigError:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in ("microcoder", *first["loc"]))
+    return ConfigError(f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})")
+
+
+def refuse_idle(config: Any, settings: PluginSettings) -> None:
+    """Refuse options, ours or verl's, that would do nothing beside the others, or not what they say.
+
+    Raises:
+        ConfigError: which, and what to type.
+    """
+    algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
+    estimator, longest, actor = (
+        str(algorithm.adv_estimator),
+        config.data.max_response_length,
+        config.actor_rollout_ref.actor,
+    )
+    is_ours, is_judged = estimator.startswith(ESTIMATORS), reward.reward_manager.name == REWARD_MANAGER
+    correction = algorithm.get("rollout_correction") or {}
+    leaves_out = getattr(settings.masking, "leave_out_of", "gradient")
+    staged = [stage.max_response_tokens for stage in settings.length_stages]
+    limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
+    usual, problems = PluginSettings(), settings.problems
+    idle = [name for name in ("rewards", "evaluator", "problems") if getattr(settings, name) != getattr(usual, name)]
+    for is_wrong, message in (
+        (
+            # Ours is there in what a reward worker reads: the trainer has entered it.
+            rollout.agent.get("agent_loop_manager_class") not in (None, MANAGER),
+            f"trainer_mode={TRAINER_MODE} brings an agent loop manager, by which temperature and limit travel; "
+            "leave actor_rollout_ref.rollout.agent.agent_loop_manager_class out (agent loops are free to choose)",
+        ),
+        (
+            is_ours and algorithm.use_kl_in_reward,
+            f"algorithm.use_kl_in_reward changes rewards after {estimator} has looked at them; use "
+            "actor_rollout_ref.actor.use_kl_loss=True, or one of verl's estimators",
+        ),
+        (
+            is_ours and not algorithm.get("norm_adv_by_std_in_grpo", True),
+            f"algorithm.norm_adv_by_std_in_grpo=False does nothing with {estimator}; use "
+            f"algorithm.adv_estimator={ESTIMATORS}dr_grpo",
+        ),
+        (
+            settings.mismatch and any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode")),
+            "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one",
+        ),
+        (
+            settings.mismatch and not rollout.calculate_log_probs,
+            "microcoder.mismatch compares with the sampler's log-probs, which are not asked for; add "
+            "actor_rollout_ref.rollout.calculate_log_probs=True",
+        ),
+        (
+            limit > longest,
+            f"microcoder's limit of {limit} tokens is beyond data.max_response_length={longest}, where verl cuts; "
+            f"use data.max_response_length={limit}",
+        ),
+        (
+            leaves_out == "denominator"
+            and actor.loss_agg_mode != "token-mean"
+            and not (actor.use_kl_loss or actor.entropy_coeff),
+            "microcoder.masking's leave_out_of:denominator is about a loss divided by tokens; use "
+            f"actor_rollout_ref.actor.loss_agg_mode=token-mean (it is {actor.loss_agg_mode}), or leave_out_of:gradient",
+        ),
+        (
+            idle and not is_judged,
+            f"microcoder.{' and microcoder.'.join(idle)} would do nothing with another reward manager than ours; add "
+            f"reward.reward_manager.name={REWARD_MANAGER}, or leave it out",
+        ),
+        (
+            getattr(settings.masking, "non_incorrect", "") == "correct_or_unfailed" and not is_judged,
+            "microcoder.masking's non_incorrect:correct_or_unfailed needs verdicts on incomplete programs; add "
+            f"reward.reward_manager.name={REWARD_MANAGER}",
+        ),
+        (
+            is_judged
+            and (
+                reward.custom_reward_function.path
+                or reward.get("reward_kwargs")
+                or reward.sandbox_fusion.url
+                or reward.reward_model.enable
+            ),
+            f"reward.reward_manager.name={REWARD_MANAGER} judges by itself: reward.custom_reward_function, "
+            "reward_kwargs, sandbox_fusion and reward_model would do nothing; leave them out, or the manager",
+        ),
+        (problems is not None and not problems.exists(), f"microcoder.problems: there is no file {problems}"),
+    ):
+        if is_wrong:
+            raise ConfigError(message)

@@ -23,9 +23,10 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
 
-from microcoder.errors import ConfigError, TrainingError
+from microcoder.errors import TrainingError
 from microcoder.metrics import SamplerMismatch, ScoredRollout
 from microcoder.runs import RunDirectory
+from microcoder.training.checkpoints import best_step
 from microcoder.training.clocks import RunClock
 from microcoder.training.engines.verl import recording
 from microcoder.training.engines.verl.asking import MANAGER, Sampling
@@ -41,7 +42,13 @@ from microcoder.training.engines.verl.rows import (
     sort_rows,
     write_columns,
 )
-from microcoder.training.engines.verl.settings import ESTIMATORS, OWN_ESTIMATOR, PluginSettings, read_settings
+from microcoder.training.engines.verl.settings import (
+    ESTIMATORS,
+    OWN_ESTIMATOR,
+    PluginSettings,
+    read_settings,
+    refuse_idle,
+)
 from microcoder.training.extractor_config import build_extractor
 from microcoder.training.mismatch import correct_mismatch, note_mismatch
 from microcoder.training.probe import read_probe, summarise_point, write_probe
@@ -68,7 +75,7 @@ class MicroCoder(PPOTrainer):
         self._is_ours = estimator.startswith(ESTIMATORS)
         self.algorithm = self.settings.build_algorithm(estimator)
         self.rewards, self.extract = build_rewards(self.settings.rewards), build_extractor(self.settings.extractor)
-        self._refuse(config, estimator)
+        refuse_idle(config, self.settings)
         if estimator == OWN_ESTIMATOR:
             from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
 
@@ -90,27 +97,6 @@ class MicroCoder(PPOTrainer):
         self._usual_temperature = float(config.actor_rollout_ref.rollout.temperature)
         self._num_asked = 0
         super().__init__(config)
-
-    def _refuse(self, config: Any, estimator: str) -> None:
-        """Refuse what would make one of our options act otherwise than it says.
-
-        Raises:
-            ConfigError: what, and what to type.
-        """
-        if config.actor_rollout_ref.rollout.agent.get("agent_loop_manager_class"):
-            raise ConfigError(
-                f"trainer_mode={TRAINER_MODE} brings an agent loop manager of its own, by which temperature and length "
-                "limit travel; leave actor_rollout_ref.rollout.agent.agent_loop_manager_class out (agent loops "
-                "themselves are free to choose)"
-            )
-        if self._is_ours and config.algorithm.use_kl_in_reward:
-            raise ConfigError(
-                f"algorithm.use_kl_in_reward changes rewards after {estimator} has looked at them; use "
-                "actor_rollout_ref.actor.use_kl_loss=True, or one of verl's estimators"
-            )
-        correction = config.algorithm.get("rollout_correction") or {}
-        if self.settings.mismatch is not None and (correction.get("rollout_is") or correction.get("rollout_rs")):
-            raise ConfigError("microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one")
 
     # --- sampling ----------------------------------------------------------------------------------------------
 
@@ -375,7 +361,7 @@ class MicroCoder(PPOTrainer):
     def _finish_step(self) -> None:
         settings, step = self.settings.run, self.global_steps
         assert settings is not None
-        best = recording.best_step_of(self.run) if settings.keep_best else None
+        best = best_step(self.run.read_evaluations()) if settings.keep_best else None
         asked_to_stop = recording.stop_file(self.run).exists()
         if self._saved_step != step and (best == step or asked_to_stop):
             self._save_checkpoint()

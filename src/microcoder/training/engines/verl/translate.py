@@ -26,8 +26,8 @@ from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.checkpoints import staging_folder, state_folder
 from microcoder.training.engines.verl.devices import CPU, Devices
 from microcoder.training.engines.verl.losses import ACTOR, refuse_unmappable_loss, translate_loss
-from microcoder.training.engines.verl.names import AGENT_LOOP, REWARD_MANAGER, ROLLOUT, TRAINER_MODE
-from microcoder.training.engines.verl.settings import ESTIMATORS, OWN_ESTIMATOR, RunSettings
+from microcoder.training.engines.verl.names import AGENT_LOOP, REWARD_MANAGER, TRAINER_MODE
+from microcoder.training.engines.verl.settings import ESTIMATORS, OWN_ESTIMATOR, PluginSettings, RunSettings
 from microcoder.training.model_config import HuggingFaceModel, LoraAdapter
 from microcoder.training.optimizer_config import OptimizerConfig
 
@@ -102,7 +102,7 @@ def translate(config: TrainConfig, *, devices: Devices, place: Place) -> Launch:
     decided = {
         **_data(config, place),
         **_actor(config),
-        **_rollout(config, devices),
+        **_rollout(config),
         **_plugin(config, place),
         **_run(config, devices, place),
     }
@@ -158,6 +158,12 @@ def refuse_unmappable(config: TrainConfig, devices: Devices) -> None:
             "rollout.mismatch and [verl] algorithm.rollout_correction correct one thing twice; pass "
             "--rollout.mismatch.correction off, or leave out the latter"
         )
+    strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
+    if strategy not in ("dp", "fsdp", "fsdp2"):
+        raise ConfigError(
+            f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the plug-in to a verl "
+            "command of your own instead (docs/verl.md)"
+        )
     model, filtering = config.model, config.algorithm.group_filtering
     if isinstance(model, HuggingFaceModel) and model.lora is not None:
         usual = LoraAdapter()
@@ -209,14 +215,7 @@ def _actor(config: TrainConfig) -> dict[str, Any]:
         f"{ACTOR}.use_kl_loss": algorithm.kl_coefficient > 0,
         f"{ACTOR}.kl_loss_coef": algorithm.kl_coefficient,
         f"{ACTOR}.kl_loss_type": "low_var_kl",
-        f"{ACTOR}.optim.lr": optimizer.learning_rate,
-        # verl moves the learning rate once a step, not once an update.
-        f"{ACTOR}.optim.lr_warmup_steps": optimizer.warmup_steps,
-        **_schedule(optimizer),
         **_optimizer(optimizer),
-        f"{ACTOR}.optim.weight_decay": optimizer.weight_decay,
-        f"{ACTOR}.optim.betas": [optimizer.beta1, optimizer.beta2],
-        f"{ACTOR}.optim.clip_grad": optimizer.max_grad_norm,
         f"{ACTOR}.grad_clip": optimizer.max_grad_norm,
         f"{ACTOR}.fsdp_config.model_dtype": "bf16" if stores_bfloat16 else "fp32",
         f"{ACTOR}.fsdp_config.dtype": "bfloat16" if is_bfloat16 else "float32",
@@ -242,46 +241,45 @@ def _actor(config: TrainConfig) -> dict[str, Any]:
     return decided
 
 
-def _schedule(optimizer: OptimizerConfig) -> dict[str, Any]:
-    """Return verl's schedule, one of two.
+def _optimizer(optimizer: OptimizerConfig) -> dict[str, Any]:
+    """Return verl's optimizer and its schedule.
 
     Raises:
         ConfigError: it has none like the recipe's.
     """
-    options = optimizer.schedule_options
     if optimizer.schedule not in ("constant", "constant_with_warmup", "cosine", "cosine_with_min_lr"):
         raise ConfigError(
             f'optimizer.schedule = "{optimizer.schedule}" is not in verl 0.9.1; use constant_with_warmup, cosine or '
             "cosine_with_min_lr, or --engine trl"
         )
-    least = options.get("min_lr_rate", options.get("min_lr", 0.0) / optimizer.learning_rate)
-    return {
-        f"{ACTOR}.optim.lr_scheduler_type": "cosine" if optimizer.schedule.startswith("cosine") else "constant",
-        f"{ACTOR}.optim.min_lr_ratio": least,
-        f"{ACTOR}.optim.num_cycles": options.get("num_cycles", 0.5),
-    }
-
-
-def _optimizer(optimizer: OptimizerConfig) -> dict[str, Any]:
-    """Return where verl finds the optimizer.
-
-    Raises:
-        ConfigError: it takes no such optimizer.
-    """
     if optimizer.name not in OPTIMIZERS:
         raise ConfigError(
             f'optimizer.name = "{optimizer.name}" cannot be had from verl 0.9.1; use one of {", ".join(OPTIMIZERS)}, '
             "or --engine trl"
         )
     module, name = OPTIMIZERS[optimizer.name]
-    return {f"{ACTOR}.optim.optimizer_impl": module, f"{ACTOR}.optim.optimizer": name}
+    options = optimizer.schedule_options
+    found: dict[str, Any] = {
+        "optimizer_impl": module,
+        "optimizer": name,
+        "lr": optimizer.learning_rate,
+        "betas": [optimizer.beta1, optimizer.beta2],
+        "weight_decay": optimizer.weight_decay,
+        "clip_grad": optimizer.max_grad_norm,
+        # verl moves the learning rate once a step, not once an update.
+        "lr_warmup_steps": optimizer.warmup_steps,
+        "lr_scheduler_type": "cosine" if optimizer.schedule.startswith("cosine") else "constant",
+        "min_lr_ratio": options.get("min_lr_rate", options.get("min_lr", 0.0) / optimizer.learning_rate),
+        "num_cycles": options.get("num_cycles", 0.5),
+    }
+    return {f"{ACTOR}.optim.{key}": value for key, value in found.items()}
 
 
-def _rollout(config: TrainConfig, devices: Devices) -> dict[str, Any]:
+def _rollout(config: TrainConfig) -> dict[str, Any]:
     rollout, evaluation = config.rollout, config.evaluation
     filtering = config.algorithm.group_filtering
     return {
-        f"{ROLLOUT_CONFIG}.name": ROLLOUT if rollout.backend == "transformers" else rollout.backend,
+        f"{ROLLOUT_CONFIG}.name": rollout.backend,
         f"{ROLLOUT_CONFIG}.n": rollout.num_samples,
         # Until the first step; then the plug-in's schedule decides.
         f"{ROLLOUT_CONFIG}.temperature": getattr(rollout.temperature, "value", 1.0),
@@ -307,40 +305,40 @@ def _has_own_correction(config: TrainConfig) -> bool:
 
 def _plugin(config: TrainConfig, place: Place) -> dict[str, Any]:
     """Return what the plug-in is told: tables of the recipe, where they differ from what it takes for granted."""
-    algorithm, rollout = config.algorithm, config.rollout
+    algorithm, rollout, evaluation = config.algorithm, config.rollout, config.evaluation
     is_own = algorithm.advantage not in ADVANTAGES
-    evaluator = config.evaluator.model_dump(mode="json", exclude_defaults=True)
-    if config.evaluator.backend == "ray":
-        evaluator.pop("backend")  # verl's reward workers are on the nodes, each with a judge
-    values: dict[str, Any] = {
-        "seed": config.seed,
-        "masking": algorithm.masking.model_dump(mode="json"),
-        "temperature": rollout.temperature.model_dump(mode="json"),
-        "diversity_watch": rollout.diversity_watch.model_dump(mode="json", exclude_defaults=True),
-        "max_response_tokens": rollout.max_response_tokens,
-        "validation_response_tokens": config.evaluation.max_response_tokens,
-        "length_stages": [stage.model_dump(mode="json") for stage in rollout.length_stages],
-        "evaluation_seed": config.evaluation.seed,
-        "sweep_temperatures": list(config.evaluation.sweep_temperatures),
-        "rewards": [reward.model_dump(mode="json", exclude_defaults=True) for reward in config.rewards],
-        "extractor": config.extractor.model_dump(mode="json", exclude_defaults=True),
-        "evaluator": evaluator,
-        "problems": str(place.data / "problems.jsonl"),
-        "run_dir": str(place.run.root.absolute()),
-        "run": place.settings.model_copy(
+    # On the nodes of a cluster are verl's reward workers, each with a judge.
+    backend = "process" if config.evaluator.backend == "ray" else config.evaluator.backend
+    settings = PluginSettings(
+        seed=config.seed,
+        masking=algorithm.masking,
+        advantage=algorithm.advantage if is_own else None,
+        advantage_options=algorithm.advantage_options if is_own else {},
+        temperature=rollout.temperature,
+        diversity_watch=rollout.diversity_watch,
+        max_response_tokens=rollout.max_response_tokens,
+        validation_response_tokens=evaluation.max_response_tokens,
+        length_stages=rollout.length_stages,
+        sweep_temperatures=evaluation.sweep_temperatures,
+        mismatch=rollout.mismatch if rollout.corrects_mismatch else None,
+        rewards=config.rewards,
+        extractor=config.extractor,
+        evaluator=config.evaluator.model_copy(update={"backend": backend}),
+        evaluation_seed=evaluation.seed,
+        problems=place.data / "problems.jsonl",
+        run_dir=place.run.root.absolute(),
+        run=place.settings.model_copy(
             update={"keep": config.checkpoint.keep, "keep_best": config.checkpoint.keep_best}
-        ).model_dump(mode="json"),
-    }
-    if rollout.corrects_mismatch:
-        values["mismatch"] = rollout.mismatch.model_dump(mode="json")
-    if is_own:
-        values |= {"advantage": algorithm.advantage, "advantage_options": algorithm.advantage_options}
+        ),
+    )
+    values = settings.model_dump(mode="json")
+    usual = PluginSettings()
     return {
         "trainer.v1.trainer_mode": TRAINER_MODE,
         "algorithm.adv_estimator": OWN_ESTIMATOR if is_own else f"{ESTIMATORS}{algorithm.advantage}",
         "algorithm.use_kl_in_reward": False,
         "reward.reward_manager.name": REWARD_MANAGER,
-        **{f"+microcoder.{name}": value for name, value in values.items() if value not in ({}, [], None)},
+        **{f"+microcoder.{key}": values[key] for key in values if getattr(settings, key) != getattr(usual, key)},
     }
 
 
@@ -366,11 +364,15 @@ def _run(config: TrainConfig, devices: Devices, place: Place) -> dict[str, Any]:
 
 def _chosen(config: TrainConfig, devices: Devices, place: Place) -> dict[str, Any]:
     """Return what changes no result, and where verl's defaults do not fit; `[verl]` may differ."""
-    on_cpu = devices.kind == CPU
+    asked = config.model.attn_implementation if isinstance(config.model, HuggingFaceModel) else None
     longest = place.longest_prompt_tokens + config.rollout.longest_response_tokens
     budget = config.batch.micro_batch_rollouts * longest
     sampled = config.batch.train_batch_size * config.rollout.num_samples
     chosen: dict[str, Any] = {
+        # Logits are never whole: log-probs and entropy come out of a fused kernel, over responses without padding.
+        f"{MODEL}.use_remove_padding": asked in (None, "flash_attention_2", "flash_attention_3"),
+        f"{MODEL}.use_fused_kernels": True,
+        f"{ACTOR}.use_torch_compile": True,
         f"{ACTOR}.strategy": "fsdp2",
         f"{ACTOR}.fsdp_config.strategy": "fsdp2",
         # A pass is as many tokens as micro_batch_rollouts of full length have, however many responses that are.
@@ -379,9 +381,9 @@ def _chosen(config: TrainConfig, devices: Devices, place: Place) -> dict[str, An
         f"{ROLLOUT_CONFIG}.log_prob_max_token_len_per_gpu": budget,
         "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu": budget,
         f"{ROLLOUT_CONFIG}.agent.default_agent_loop": AGENT_LOOP,
-        f"{ROLLOUT_CONFIG}.load_format": "auto" if on_cpu else "dummy",
-        f"{ROLLOUT_CONFIG}.tensor_model_parallel_size": devices.number if on_cpu else 1,
-        f"{ROLLOUT_CONFIG}.free_cache_engine": not on_cpu,
+        f"{ROLLOUT_CONFIG}.load_format": "dummy",
+        f"{ROLLOUT_CONFIG}.tensor_model_parallel_size": 1,
+        f"{ROLLOUT_CONFIG}.free_cache_engine": True,
         # With a judge each; one worker has any number of responses judged at a time.
         "reward.num_workers": devices.num_nodes if config.evaluator.backend == "ray" else 1,
         "transfer_queue.backend.SimpleStorage.total_storage_size": 4 * max(sampled, config.evaluation.batch_rollouts)
@@ -395,35 +397,7 @@ def _chosen(config: TrainConfig, devices: Devices, place: Place) -> dict[str, An
     }
     if isinstance(config.model, HuggingFaceModel) and config.model.lora is not None:
         chosen[f"{MODEL}.lora.merge"] = True  # the servers get whole weights
-    return chosen | (_on_cpu(config, devices) if on_cpu else _on_gpus(config))
-
-
-def _on_gpus(config: TrainConfig) -> dict[str, Any]:
-    """Logits are never whole: log-probs and entropy come out of a fused kernel, over responses without padding."""
-    asked = config.model.attn_implementation if isinstance(config.model, HuggingFaceModel) else None
-    return {
-        f"{MODEL}.use_remove_padding": asked in (None, "flash_attention_2", "flash_attention_3"),
-        f"{MODEL}.use_fused_kernels": True,
-        f"{ACTOR}.use_torch_compile": True,
-    }
-
-
-def _on_cpu(config: TrainConfig, devices: Devices) -> dict[str, Any]:
-    asked = isinstance(config.model, HuggingFaceModel) and config.model.attn_implementation
-    return {
-        f"{MODEL}.use_remove_padding": False,
-        **({} if asked else {f"+{MODEL}.override_config.attn_implementation": "sdpa"}),
-        f"{ACTOR}.use_torch_compile": False,
-        f"{ACTOR}.fsdp_config.use_torch_compile": False,
-        "actor_rollout_ref.ref.use_torch_compile": False,
-        f"{ROLLOUT_CONFIG}.dtype": "float32",
-        f"{ROLLOUT_CONFIG}.agent.num_workers": 1,
-        "+microcoder.seeded_sampling": True,
-        "data.dataloader_num_workers": 0,
-        "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1,
-        "ray_kwargs.ray_init.num_cpus": 16,
-        "+ray_kwargs.ray_init.num_gpus": devices.per_node,
-    }
+    return chosen
 
 
 def as_literal(value: object) -> str:

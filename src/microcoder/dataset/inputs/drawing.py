@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from microcoder.dataset.generation.inputs import InputModel, Range, Values
-from microcoder.dataset.generation.shapes import NUMBER_FACTS, Shape
+from microcoder.dataset.inputs.layouts import Values
+from microcoder.dataset.inputs.model import InputModel, Range
+from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape
 
 _TRIES = 8
 _MOST_STEPS = 300

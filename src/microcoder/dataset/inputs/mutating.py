@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from microcoder.dataset.generation.inputs import InputModel, Values
+from microcoder.dataset.inputs.layouts import Values
+from microcoder.dataset.inputs.model import InputModel, learn
 
 _TRIES = 6
+_FAR = ("extreme", "double")
+"""Mutations that lead to inputs which a program may need long for."""
 Path = tuple[int, ...]
 
 
@@ -151,6 +154,30 @@ def mutate(model: InputModel, parent: Values, mutation: str, *, seed: int) -> Va
         if made != parent and not model.find_fault(made):
             return made
     return None
+
+
+def vary(known: Sequence[Values], *, num: int, seed: str) -> list[Values]:
+    """Return up to `num` inputs that are not among the known ones and have all that these have in common.
+
+    Args:
+        known: inputs of one problem.
+        num: how many, with the same seed the same ones.
+        seed: of all random choices.
+    """
+    if not known or num == 0:
+        return []
+    model = learn([f"value{number}_" for number in range(len(known[0]))], known, None)
+    source = random.Random(seed)
+    kinds = [name for name in MUTATIONS if name not in _FAR]
+    found: dict[str, Values] = {}
+    seen = {repr(values) for values in known}
+    for _ in range(num * _TRIES):
+        made = mutate(model, source.choice(known), source.choice(kinds), seed=source.getrandbits(40))
+        if made is not None and repr(made) not in seen:
+            found.setdefault(repr(made), made)
+        if len(found) == num:
+            break
+    return list(found.values())
 
 
 def _repair(model: InputModel, values: list[Any]) -> None:

@@ -43,6 +43,11 @@ class Layout:
     is_repeated: bool = False
     """The first line says how often the rest comes."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the values, in order; no statement has them."""
+        return tuple(f"value{number}_" for number in range(sum(item.form != "count" for item in self.items)))
+
     def render(self, values: Values) -> Any:
         """Return the input that holds these values: arguments of a call, or text for stdin."""
         left = iter(values)
@@ -82,6 +87,40 @@ class Read:
     layout: Layout
     values: tuple[Values, ...]
 
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Places that a statement gives names to, in order: single values, lengths, items of lists, columns of rows."""
+        names = iter(self.layout.names)
+        by_item = ["" if item.form == "count" else next(names) for item in self.layout.items]
+        found: list[str] = []
+        for name, item in zip(by_item, self.layout.items, strict=True):
+            if item.form == "count":
+                found.append(f"{by_item[item.of]}#")
+            elif item.form in ("list", "column"):
+                found.append(f"{name}[]")
+            elif item.form == "rows":
+                widths = self.widths(name)
+                found += [f"{name}[][{place}]" for place in range(widths.pop())] if len(widths) == 1 else [f"{name}[]"]
+            else:
+                found.append(name)
+        return tuple(found)
+
+    @property
+    def records(self) -> frozenset[str]:
+        """Names of the tables whose rows are of one width that nothing counts: each column is something of its own."""
+        given = [item for item in self.layout.items if item.form != "count"]
+        tables = [name for name, item in zip(self.layout.names, given, strict=True) if item.form == "rows"]
+        counted = {number for row in self.values for number in row if isinstance(number, int)}
+        widths = {name: self.widths(name) for name in tables if len(self.values) > 1}
+        return frozenset(
+            name for name, seen in widths.items() if len(seen) == 1 and seen != {1} and not seen <= counted
+        )
+
+    def widths(self, name: str) -> set[int]:
+        """Return the widths of a table's rows over all inputs."""
+        place = self.layout.names.index(name)
+        return {len(row) for values in self.values for row in values[place]}
+
 
 def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
     """Return the ways to see arguments of calls: as they are, and without those that count another."""
@@ -113,8 +152,13 @@ def _without_counts(layout: Layout, values: Sequence[Values]) -> Read | None:
     return Read(replace(layout, items=tuple(items)), tuple(tuple(row[column] for column in kept) for row in values))
 
 
-def read_texts(inputs: Sequence[str]) -> list[Read]:
-    """Return the ways in which texts of stdin can be read, the likeliest first; none where they have no common form."""
+def read_texts(inputs: Sequence[str], *, is_typed: bool = False) -> list[Read]:
+    """Return the ways in which texts of stdin can be read, the likeliest first; none where they have no common form.
+
+    Args:
+        inputs: of one problem.
+        is_typed: keep the numbers of rows that hold words too, and read no number as text: to write further inputs.
+    """
     lines = [[line.split() for line in text.splitlines() if line.strip()] for text in inputs]
     if not lines or not all(lines):
         return []
@@ -123,9 +167,11 @@ def read_texts(inputs: Sequence[str]) -> list[Read]:
         items = _find_items(lines, merges=merges)
         if items is None:
             continue
-        read = Read(Layout(tuple(items)), _of_one_kind([_read(items, rows) for rows in lines]))
+        read = Read(Layout(tuple(items)), _of_one_kind([_read(items, rows, is_typed) for rows in lines]))
         if all(other.layout != read.layout for other in found):
             found.append(_without_counts(read.layout, read.values) or read)
+    if is_typed:
+        return found
     # A sentence is one text as well as words, and a number may be meant by its digits.
     lined = [_as_line(read) for read in found if any(item.form == "list" for item in read.layout.items)
              and _has_words(read)]  # fmt: skip
@@ -194,6 +240,9 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
         if counter is not None and (len(set(widths)) > 1 or widths[0] > 1 or merges):
             items[counter] = replace(items[counter], form="count", of=len(items))
             items.append(Item("list"))
+        elif widths[0] > 1 and any(items[at].form == "count" and widths == counts for at, counts in scalars):
+            # As long as another list.
+            items.append(Item("list"))
         elif len(set(widths)) > 1 or (merges and widths[0] > 1 and is_alike) or widths[0] > _MOST_ON_A_LINE:
             items.append(Item("list"))
         else:
@@ -207,7 +256,10 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
         for place, counts in scalars if len(set(left)) > 1 else []:
             ahead = [rows[c : c + n] for c, n, rows in zip(cursors, counts, inputs, strict=True)]
             after = [len(rows) - c - n for c, n, rows in zip(cursors, counts, inputs, strict=True)]
-            if items[place].form == "value" and len(set(after)) == 1 and after[0] > 0 and len(set(counts)) > 1:
+            others = [one for one in scalars if one[0] != place]
+            is_told = len(set(after)) == 1 or _find_count(others, after, items) is not None
+            is_free = items[place].form == "value" and min(after) > 0 and min(counts) > 0 and len(set(counts)) > 1
+            if is_free and is_told and _are_alike(ahead):
                 _take_rows(items, ahead, place)
                 cursors = [cursor + num for cursor, num in zip(cursors, counts, strict=True)]
                 break
@@ -222,24 +274,34 @@ def _find_count(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], 
     return None
 
 
+def _are_alike(blocks: Sequence[list[list[str]]]) -> bool:
+    """Whether rows have one width, or each begins with its own."""
+    rows = [row for block in blocks for row in block]
+    return len({len(row) for row in rows}) == 1 or _have_own_widths(rows)
+
+
+def _have_own_widths(rows: Sequence[list[str]]) -> bool:
+    return len({len(row) for row in rows}) > 1 and all(row[0] == str(len(row) - 1) for row in rows)
+
+
 def _take_rows(items: list[Item], blocks: Sequence[list[list[str]]], counter: int) -> None:
     items[counter] = replace(items[counter], form="count", of=len(items))
     rows = [row for block in blocks for row in block]
     if all(len(row) == 1 for row in rows):
         items.append(Item("column"))
     else:
-        sized = len({len(row) for row in rows}) > 1 and all(row[0] == str(len(row) - 1) for row in rows)
-        items.append(Item("rows", of=0 if sized else -1))
+        items.append(Item("rows", of=0 if _have_own_widths(rows) else -1))
 
 
 def _shape(token: str) -> str:
     return "n" if _INT.fullmatch(token) or _FLOAT.fullmatch(token) else "s"
 
 
-def _read(items: Sequence[Item], rows: Sequence[Sequence[str]]) -> Values:
+def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) -> Values:
     values: list[Any] = []
+    counts: dict[int, int] = {}
     line, on_line, place = 0, 0, 0
-    for at, item in enumerate(items, 1):
+    for at, item in enumerate(items):
         if item.form in ("value", "count"):
             if not on_line:
                 on_line, place = item.width, 0
@@ -249,6 +311,8 @@ def _read(items: Sequence[Item], rows: Sequence[Sequence[str]]) -> Values:
                 line += 1
             if item.form == "value":
                 values.append(_parse(token))
+            else:
+                counts[item.of] = int(token)
         elif item.form == "list":
             values.append(_parse_all(rows[line]))
             line += 1
@@ -256,27 +320,14 @@ def _read(items: Sequence[Item], rows: Sequence[Sequence[str]]) -> Values:
             values.append(" ".join(rows[line]))
             line += 1
         else:
-            num = len(rows) - line - _lines_of(items[at:])
-            block = rows[line : line + num]
+            block = rows[line : line + counts[at]]
             if item.form == "column":
                 values.append(_parse_all([row[0] for row in block]))
             else:
-                values.append([_parse_all(row[1:] if item.of == 0 else row) for row in block])
-            line += num
+                cells = [row[1:] if item.of == 0 else row for row in block]
+                values.append([list(map(_parse, row)) if is_typed else _parse_all(row) for row in cells])
+            line += counts[at]
     return tuple(values)
-
-
-def _lines_of(items: Sequence[Item]) -> int:
-    """Return how many lines items take that take one each."""
-    lines, on_line = 0, 0
-    for later in items:
-        if later.form in ("value", "count"):
-            if not on_line:
-                lines, on_line = lines + 1, later.width
-            on_line -= 1
-        else:
-            lines += 1
-    return lines
 
 
 def _parse(token: str) -> Any:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from microcoder.dataset.generation.constraints import Relation, Term, read_relations
-from microcoder.dataset.generation.shapes import NUMBER_FACTS, Shape, holds, infer_shape
+from microcoder.dataset.inputs.constraints import Relation, Term, read_relations
+from microcoder.dataset.inputs.layouts import Values
+from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape, holds, infer_shape
 from microcoder.dataset.process.sections import split
-
-Values = tuple[Any, ...]
-"""One input: a value per parameter."""
 
 
 class Range(NamedTuple):
@@ -88,33 +86,45 @@ class InputModel:
 def learn(
     names: Sequence[str],
     known: Sequence[Values],
-    statement: str,
+    statement: str | None,
     *,
     places: Mapping[str, str] = MappingProxyType({}),
-    counts: Sequence[Relation] = (),
+    records: Collection[str] = (),
 ) -> InputModel:
     """Return what known inputs have in common, and what of the statement they do not contradict.
 
     Args:
         names: of the values, in order.
         known: at least one input, a value per name.
-        statement: as it is asked.
+        statement: as it is asked; None: everything that all known inputs have in common is taken for a rule.
         places: names of the statement and the places that they stand for, where those are not the names given.
-        counts: what is known to be equal.
+        records: names of tables whose columns are something of their own each, whatever the statement says.
     """
-    told = _without_examples(statement)
+    told = _without_examples(statement or "")
     shapes = tuple(
-        infer_shape([values[place] for values in known], statement=_around(told, name))
+        infer_shape(
+            [values[place] for values in known],
+            statement=None if statement is None else _around(told, name),
+            has_records=name in records,
+        )
         for place, name in enumerate(names)
     )
     numbers = [collect_numbers(names, values) for values in known]
     said = _without_aliases(read_relations(told, names, places), names)
     stated = [one for one in said if all(_meets(one, seen) for seen in numbers)]
-    relations = dict.fromkeys([*counts, *stated])
+    relations = dict.fromkeys([*stated, *(_least_seen(numbers) if statement is None else ())])
     lows = {one.right.place for one in relations if one.operator != "=="}
     bounded = lows & {one.left.place for one in relations if one.operator != "=="}
     relations |= dict.fromkeys(_seen_relations(numbers, bounded))
     return InputModel(tuple(names), shapes, tuple(relations), tuple(_number_facts(names, numbers, told)))
+
+
+def _least_seen(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:
+    """Yield that no number is less than the least that was seen at its place."""
+    for place in numbers[0]:
+        least = min(number for seen in numbers for number in seen.get(place, ()))
+        if not re.search(r"\[\d\]$", place):
+            yield Relation(Term("", min(least, 1.0) if place.endswith("#") else least), "<=", Term(place, 0.0))
 
 
 def _number_facts(
@@ -217,6 +227,7 @@ def _seen_relations(numbers: Sequence[Mapping[str, Sequence[float]]], bounded: s
             if gap == 0 or is_tree:
                 yield Relation(Term(one, 0.0), "==", Term(other, gap))
     for place in numbers[0]:
+        yield from _widths(place, sizes, numbers)
         if place.endswith("#") or place in bounded or (place in single and place not in sizes):
             continue
         for size in sizes:
@@ -228,6 +239,16 @@ def _seen_relations(numbers: Sequence[Mapping[str, Sequence[float]]], bounded: s
             elif all(place in seen and min(seen[place]) >= 1 and max(seen[place]) <= seen[size][0] for seen in numbers):
                 yield Relation(Term("", 1.0), "<=", Term(place, 0.0))
                 yield Relation(Term(place, 0.0), "<=", Term(size, 0.0))
+
+
+def _widths(place: str, sizes: Sequence[str], numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:
+    """Yield which number is the width of every row of a table."""
+    if not place.endswith("[]#") or len({number for seen in numbers for number in seen.get(place, ())}) < 2:
+        return
+    for size in sizes:
+        if all(place in seen and set(seen[place]) == {seen[size][0]} for seen in numbers):
+            yield Relation(Term(place, 0.0), "==", Term(size, 0.0))
+            return
 
 
 def _counts(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:

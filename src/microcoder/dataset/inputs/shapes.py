@@ -33,13 +33,16 @@ class Shape:
     """Names of `FACTS` that hold for every value seen."""
 
 
-def infer_shape(values: Sequence[Any], *, statement: str = "", is_row: bool = False) -> Shape:
+def infer_shape(
+    values: Sequence[Any], *, statement: str | None = "", is_row: bool = False, has_records: bool = False
+) -> Shape:
     """Return the shape of values seen at one place.
 
     Args:
         values: at least one.
-        statement: whose words decide which facts are believed.
+        statement: whose words decide which facts are believed; None: all that hold are.
         is_row: the values are items of a list, so that a small fixed length makes columns of them.
+        has_records: so it does in these, or in the items of these, whatever the statement says.
     """
     kinds: set[Kind] = {_kind_of(value) for value in values}
     if kinds == {"int", "float"}:
@@ -59,10 +62,10 @@ def infer_shape(values: Sequence[Any], *, statement: str = "", is_row: bool = Fa
     if not items:
         return Shape("list", **bounds)
     is_fixed = len(lengths) == 1 and 2 <= len(values[0]) <= _MOST_COLUMNS and len(values) > 1
-    if is_row and is_fixed and _names_columns(statement, len(values[0])):
+    if is_row and is_fixed and (has_records or _names_columns(statement or "", len(values[0]))):
         columns = tuple(infer_shape(list(column), statement=statement) for column in zip(*values, strict=True))
         return Shape("list", columns=columns, **bounds)
-    item = infer_shape(items, statement=statement, is_row=True)
+    item = infer_shape(items, statement=statement, is_row=True, has_records=has_records)
     facts = frozenset(name for name, (holds, words) in FACTS.items() if _believed(values, holds, words, statement))
     return Shape("list", item=item, facts=facts, **bounds)
 
@@ -90,8 +93,9 @@ _CLASSES = (
 )
 
 
-def _infer_text(values: Sequence[str], statement: str) -> Shape:
+def _infer_text(values: Sequence[str], statement: str | None) -> Shape:
     alphabet = {letter for value in values for letter in value}
+    statement = statement or ""
     quoted = set(re.findall(r"[\"'`]([^\"'`\n]{1,20})[\"'`]", statement))
     bounds = {"low": float(min(map(len, values))), "high": float(max(map(len, values)))}
     if len(values) >= 3 and bounds["high"] > 1 and set(values) <= quoted:
@@ -200,8 +204,10 @@ def holds(fact: str, value: list[Any]) -> bool:
         return False
 
 
-def _believed(values: Sequence[list[Any]], test: Callable[[list[Any]], bool], words: str, statement: str) -> bool:
-    if words and not re.search(words, statement, re.IGNORECASE):
+def _believed(
+    values: Sequence[list[Any]], test: Callable[[list[Any]], bool], words: str, statement: str | None
+) -> bool:
+    if words and statement is not None and not re.search(words, statement, re.IGNORECASE):
         return False
     # Of short lists much is true by chance, and shapes of matrices are not: those are lists of lists.
     if max(map(len, values)) < 2:

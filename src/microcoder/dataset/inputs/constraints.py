@@ -21,7 +21,6 @@ _OPERATOR = re.compile(r"\s*(<=|>=|==|<|>)\s*")
 _COLUMNS = re.compile(r"\b(\w+)\[\w\]\s*(?:=|==)\s*[\[(]([^\])\n]{1,80})[\])]")
 _LENGTH = re.compile(r"\.(?:length|size(?:\(\))?|len)")
 _TURNED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "=="}
-_LOST_POWER = re.compile(r"(-?)10([4-9]|1[0-8])")
 _MOST_TEXT = 20_000
 
 
@@ -82,9 +81,7 @@ def _read_terms(text: str, parameters: Collection[str], columns: dict[str, str])
     text = text.strip()
     number = read_number(text)
     if number is not None:
-        # `105`: a power of ten that lost its superscript on the way; hardly anything is bounded by 105 or 1014.
-        lost = _LOST_POWER.fullmatch(text)
-        return [Term("", number if lost is None else float(f"{lost[1]}1e{lost[2]}"))]
+        return [Term("", number)]
     terms = []
     for part in re.split(r"\s*,\s*|\s+and\s+", text):
         found = re.fullmatch(rf"({_NAME})(?:[ ]*([-+])[ ]*(\d+))?", part.strip())
