@@ -215,7 +215,7 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
             raise extension.fault(f"option {name} = {value!r}: {explain_fault(error.errors()[0])}") from None
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in options]
     if missing:
-        raise extension.fault(f"needs the option {missing[0]!r}; give it under options")
+        raise extension.fault(f"needs the option {missing[0]!r}; set it under options")
     return checked
 
 

@@ -118,7 +118,7 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
     )
     labels = [extension.label for extension, _ in parts]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
-        raise ConfigError(f"rewards name {twice[0]} twice; add its weights up, or give one function another name")
+        raise ConfigError(f"rewards name {twice[0]} twice; add up its weights, or rename one function")
     return RewardSum(parts)
 
 

@@ -151,7 +151,7 @@ _KIND = re.compile(rf"(?P<open>(?:list\[){{0,4}})(?:{'|'.join(map(re.escape, KIN
 def _check_kind(kind: str) -> str:
     found = _KIND.fullmatch(kind)
     if found is None or found["open"].count("[") != len(found["close"]):
-        raise ValueError(f'{kind!r} is no kind of value; use one of {", ".join(KINDS)}, or a list of one: "list[...]"')
+        raise ValueError(f'{kind!r} is not a kind; use one of {", ".join(KINDS)}, or a list of one: "list[...]"')
     return kind
 
 

@@ -109,7 +109,7 @@ def test_a_folder_of_an_older_version_is_refused_in_words(tmp_path: Path, benchm
     folder.manifest.write_text(json.dumps(manifest))
     run(config, tmp_path / "run")  # There is nothing left to judge.
     folder.results.unlink()
-    with pytest.raises(DataError, match="did not note the Python and the packages of programs; use another --run-dir"):
+    with pytest.raises(DataError, match="did not record Python and packages; use another --run-dir"):
         run(config, tmp_path / "run")
 
 
@@ -331,7 +331,7 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
 
 def test_vllm_and_models_that_are_not_here_are_named(tmp_path: Path, benchmark: Path) -> None:
     overrides = {"benchmark.path": str(benchmark), "generation.model": str(tmp_path / "none")}
-    with pytest.raises(DataError, match="does not exist; give a checkpoint folder or a hub id"):
+    with pytest.raises(DataError, match="does not exist; use a checkpoint folder or a hub id"):
         run(load_config(EvalConfig, (), overrides), tmp_path / "run")
     with pytest.raises(ConfigError, match=r"vLLM is not installed; type: pip install 'microcoder\[vllm\]'"):
         run(load_config(EvalConfig, (), {**overrides, "generation.kind": "vllm"}), tmp_path / "run")

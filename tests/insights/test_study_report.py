@@ -77,7 +77,7 @@ def test_reports_of_two_sets_of_seeds_are_compared(folder: Path, capsys: pytest.
         (folder / name / "results.json").write_text(json.dumps({"format": 1, "claims": claims}))
     main(["study", "compare", str(folder / "a"), str(folder / "b")])
     told = capsys.readouterr().out
-    assert "1 of 2 concluded verdicts are the same in both (50%)" in told
+    assert "1 of 2 conclusive verdicts are the same in both (50%)" in told
     assert "T2: contradicted, then supported" in told
 
 

@@ -124,7 +124,7 @@ def config(**changes: str) -> TrainConfig:
         ({"rollout.vllm.mode": "server", "rollout.vllm.max_model_tokens": "99"}, "--max-model-len"),
         ({"rollout.vllm.server_port": "8001"}, 'add rollout.vllm.mode = "server"'),
         ({"rollout.mismatch.correction": "off", "rollout.mismatch.mode": "mask"}, "leave them out"),
-        ({"rollout.mismatch.threshold": "0.5"}, "greater than 1"),
+        ({"rollout.mismatch.threshold": "0.5"}, "must be more than 1"),
         ({"engine": "verl", "rollout.vllm.gpu_memory_utilization": "0.5"}, "is for engine trl"),
         (
             {

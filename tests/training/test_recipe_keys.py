@@ -140,7 +140,7 @@ def test_trls_own_options_reach_it() -> None:
         ("top_p", "MicroCoder does this itself"),
         ("eval_steps", "use evaluation.every_steps"),
         ("disable_droput", "did you mean disable_dropout?"),
-        ("zzzz", "is no option of TRL"),
+        ("zzzz", "is not an option of TRL"),
     ],
 )
 def test_trls_other_options_are_refused_with_what_to_use(name: str, message: str) -> None:

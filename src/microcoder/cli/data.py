@@ -221,7 +221,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
         if shown:
             print(f"    {', '.join(f'{reason} {num:,}' for reason, num in shown)}{more}")
     if built.corpus:
-        state = "was there already" if built.was_finished else "written"
+        state = "already existed" if built.was_finished else "written"
         print(f"corpus {state}: {built.corpus}; type `microcoder data browse {built.corpus}` to look into it")
 
 

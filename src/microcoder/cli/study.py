@@ -285,5 +285,5 @@ def _choose(name: str | None, everything: bool) -> list[StudyFile]:
     from microcoder.insights.study import find_studies
 
     if (name is None) != everything:
-        raise ConfigError("give the name of one study, or --all")
+        raise ConfigError("name one study, or pass --all")
     return find_studies(name)

@@ -237,7 +237,7 @@ class EvalConfig(Config):
         if isinstance(self.benchmark, HumanEval | Mbpp) and self.prompt.style in ("instruct", "bare"):
             raise ValueError(
                 f'prompt.style = "{self.prompt.style}" asks for a program that reads stdin, which '
-                f"{self.benchmark.kind} does not want; leave it out, or give a function of your own"
+                f"{self.benchmark.kind} does not support; leave it out, or use your own function"
             )
         return self
 

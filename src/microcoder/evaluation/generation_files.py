@@ -74,7 +74,7 @@ def _read_rows(path: Path) -> list[Any]:
         except ImportError:
             raise ConfigError("Parquet needs pyarrow; type: pip install 'microcoder[insights]'") from None
         except (OSError, ValueError) as error:
-            raise DataError(f"generation file {path} is no Parquet file ({error})") from None
+            raise DataError(f"generation file {path} is not a Parquet file ({error}); check the file") from None
     try:
         packed = path.read_bytes()
         text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8")

@@ -132,7 +132,7 @@ def _open_folder(
             if recorded.get(what) != now:
                 raise DataError(
                     f"{folder.root} began with {what} {json.dumps(recorded.get(what))}, now they are "
-                    f"{json.dumps(now)}; put back what it began with, or use another --run-dir"
+                    f"{json.dumps(now)}; restore the original, or use another --run-dir"
                 )
         if not folder.results.is_file():
             _began_in(folder)
@@ -302,7 +302,7 @@ def _check_environment(folder: EvaluationFolder, environment: JudgingEnvironment
         if old != new:
             raise DataError(
                 f"{folder.root} began with programs on {what} {json.dumps(old)}, now it is {json.dumps(new)}; "
-                "put back what it began with, or use another --run-dir"
+                "restore the original, or use another --run-dir"
             )
 
 
@@ -315,7 +315,7 @@ def _began_in(folder: EvaluationFolder) -> dict[str, Any]:
     environment = folder.read_manifest().get("environment")
     if environment is None:
         raise DataError(
-            f"{folder.root} was begun by an older version, which did not note the Python and the packages of programs; "
+            f"{folder.root} was started by an older version, which did not record Python and packages; "
             "use another --run-dir"
         )
     return environment

@@ -142,7 +142,7 @@ def _normalise(kind: str, value: Any) -> Any:
         return value
     if kind.startswith("list["):
         if not isinstance(value, list):
-            raise _Misfit(f"{show(value)} is no list")
+            raise _Misfit(f"{show(value)} is not a list")
         return [_normalise(kind[5:-1], item) for item in value]
     shape = _SHAPES[kind]
     if value is None:

@@ -90,15 +90,15 @@ def check_layout(files: Mapping[str, bytes | None]) -> None:
         try:
             num_bytes = len(name.encode())
         except UnicodeEncodeError:
-            raise DataError(f"{shown}: it is no UTF-8 text; use plain letters and digits") from None
+            raise DataError(f"{shown}: it is not UTF-8; use plain letters and digits") from None
         if num_bytes > _MAX_NAME_BYTES:
             raise DataError(f"{shown}: it takes {num_bytes} bytes; use at most {_MAX_NAME_BYTES}")
         if "\0" in name or any(part in ("", ".", "..") for part in path.split("/")):
             raise DataError(f"{shown}: use a plain relative path, such as data/input.txt")
         if path in laid:
-            raise DataError(f"{shown}: that name is there already; use each once, for a file or for a folder")
+            raise DataError(f"{shown}: duplicate name; use each name once, for a file or a folder")
         if parent and not laid.get(parent):
-            raise DataError(f"{shown}: {parent[:100]!r} is no folder; give the folder first, and no file of that name")
+            raise DataError(f"{shown}: {parent[:100]!r} is not a folder; list the folder before its files")
         if is_folder != (content is None):
             raise DataError(f"{shown}: a name that ends in / has no content, any other has some")
         laid[path] = is_folder

@@ -82,22 +82,26 @@ class Judge:
     ) -> None:
         """Start the first sandbox, so that a machine without isolation is known before any program runs.
 
-        Args: workers: programs judged in parallel; by default the number of usable processors. processes: that the
-            workers are spread over, since one Python process keeps up with few; 0 for threads of this process, which is
-            what up to 8 workers are if left out. They start as they are needed. stop: when a program's
-            remaining tests are skipped. time_scale: factor on CPU limits; by default measured (see `calibration`).
-            max_waiting: programs that `submit` and `judge_async` take before they make their callers wait. cache_size:
-            verdicts to keep for identical pairs of program and problem; 0 judges each anew. renew_after: programs after
-            which a worker starts fresh sandboxes; 0 keeps them as long as they work. nice: niceness of programs, 0 to
-            19; never less than the calling process's own. Beside one busy process, a program gets half of a core at 0,
-            a tenth at 10, a seventieth at 19. packages: which third-party packages programs may import: `standard`,
-            `atcoder`, `none`, or the path of a file of pins (docs/languages.md). Installed where they are not there
-            yet. batch_tests: run several tests of a program in one process if none can affect the next (see
-            docs/sandbox.md); the verdicts are those of one process per test. sibling_limit: limit a test's CPU time to
-            this many times that of the slowest accepted program of its problem (at least 0.5 s, at most the problem's
-            limit); by default only the problem's limit counts. Verdicts that it changes depend on the other programs:
-            `Verdict.is_relative`. unsafe: start even if seccomp, resource limits or file protection are missing.
-            Unsafe. layers: the layers of isolation; fewer only to test the others.
+        Args:
+            workers: programs judged in parallel; by default the number of usable processors.
+            processes: processes for the workers, since one Python process keeps up with few; 0 for threads of this
+                process, the default up to 8 workers. They start on demand.
+            stop: when a program's remaining tests are skipped.
+            time_scale: factor on CPU limits; by default measured (see `calibration`).
+            max_waiting: queued and running programs beyond which `submit` and `judge_async` block.
+            cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
+            renew_after: programs after which a worker starts fresh sandboxes; 0: never.
+            nice: niceness of programs, 0 to 19; never less than the calling process's own. Beside one busy process, a
+                program gets half of a core at 0, a tenth at 10, a seventieth at 19.
+            packages: third-party packages that programs may import: `standard`, `atcoder`, `none`, or the path of a
+                file of pinned packages (docs/languages.md). Installed on first use.
+            batch_tests: run several tests of a program in one process if none can affect the next (see
+                docs/sandbox.md); the verdicts are those of one process per test.
+            sibling_limit: limit a test's CPU time to this many times that of the slowest accepted program of its
+                problem (at least 0.5 s, at most the problem's limit); by default only the problem's limit counts.
+                Verdicts that it changes depend on the other programs: `Verdict.is_relative`.
+            unsafe: start even if seccomp, resource limits or file protection are missing. Unsafe.
+            layers: the layers of isolation; fewer only to test the others.
 
         Raises:
             ConfigError: an argument is wrong.

@@ -40,7 +40,7 @@ def load_checker(reference: str, options: Mapping[str, Any] | None = None) -> Ch
     extension = load_extension("checker", reference, builtins={}, options=options)
     function = extension.function
     if not inspect.isfunction(function) or extension.source is None or function.__qualname__ != function.__name__:
-        raise ConfigError(f"checker {reference} is no function of a file's own; name one that `def` defines there")
+        raise ConfigError(f"checker {reference} is not a function of a file; name one defined there by `def`")
     needed = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.KEYWORD_ONLY]
     if len(needed) != 3:
         raise extension.fault("takes other arguments than (test_input, output, answer)")

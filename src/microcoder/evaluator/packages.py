@@ -144,7 +144,7 @@ def load_profile(name: str) -> PackageProfile:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"packages = {name!r} cannot be read ({error}); check the path") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"packages = {name!r} is no TOML ({error}); see docs/languages.md for such a file") from None
+        raise ConfigError(f"packages = {name!r} is not valid TOML ({error}); see docs/languages.md") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])

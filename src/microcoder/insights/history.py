@@ -92,7 +92,7 @@ class History:
         except ImportError as error:
             raise missing_extra(error) from None
         except (OSError, ValueError) as error:
-            raise DataError(f"sample file {path} is no readable Parquet ({error}); remove it or copy it anew") from None
+            raise DataError(f"sample file {path} is not a Parquet file ({error}); remove it or copy it again") from None
 
 
 def read_history(run_directory: Path) -> History:

@@ -164,9 +164,9 @@ def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
     if not history.steps:
         yield "No training step was recorded, so there are no training curves."
     if not before:
-        yield "The untrained model was not evaluated, so there is no before to compare with."
+        yield "The untrained model was not evaluated, so there is no baseline accuracy."
     if not after:
-        yield "No evaluation after training began was recorded, so there is no after to compare with."
+        yield "No evaluation after training began was recorded, so there is no final accuracy."
     for evaluation in (e for e in (before, after) if e and not history.heldout_samples_exist(e)):
         name = history.run.evaluation_file(evaluation.step).name
         yield f"The held-out samples evaluations/{name} are missing: rows by tier and examples may be missing too."

@@ -225,7 +225,7 @@ def plan_measurements(
             if lacking := [level for level in measurement.uses if (level, seed) not in runs]:
                 raise ConfigError(
                     f"study {file.name}: measurement {name} reads the run at {lacking[0]} of seed {seed - seeds_from}, "
-                    f"which is not among the {scale} seeds; give the measurement some of those"
+                    f"which is not among the {scale} seeds; choose the measurement's seeds from those"
                 )
             config = recipe.model_copy(update={"seed": seed})
             used = {level: runs[level, seed] for level in measurement.uses}

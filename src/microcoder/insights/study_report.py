@@ -60,7 +60,7 @@ def _nothing_finished(judged: Sequence[JudgedStudy]) -> str:
     folder = next(work.folder.parent for study in judged for work in (*study.runs, *study.measurements))
     root, scale = folder.parent, judged[0].scale
     others = sorted(path.name for path in root.glob("*") if path.is_dir() and path not in (folder, root / "logs"))
-    hint = f"; there are runs of other code, give one as --code: {', '.join(others)}" if others else ""
+    hint = f"; runs of other code exist, choose one with --code: {', '.join(others)}" if others else ""
     return f"no finished {scale} run of these studies in {folder}; type `microcoder study run`{hint}"
 
 

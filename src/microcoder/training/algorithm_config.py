@@ -75,7 +75,7 @@ class AlgorithmConfig(Config):
     def _names_moved_keys(cls, values: Any) -> Any:
         for key in values if isinstance(values, Mapping) else ():
             if key in MOVED:
-                raise ValueError(f"{key} is no key any more; use {MOVED[key]}")
+                raise ValueError(f"{key} is no longer a key; use {MOVED[key]}")
         loss = values.get("loss") if isinstance(values, Mapping) else None
         kind = loss.get("kind") if isinstance(loss, Mapping) else loss
         if isinstance(kind, str) and ":" in kind:

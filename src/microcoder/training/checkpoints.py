@@ -31,20 +31,20 @@ def check_model_folder(path: Path) -> None:
         DataError: what is missing, and what belongs there.
     """
     if path.is_file():
-        raise DataError(f"model.path {path} is a file; give the folder it is in")
+        raise DataError(f"model.path {path} is a file; use its folder")
     if not path.is_dir():
-        raise DataError(f"model.path {path} does not exist; give a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
+        raise DataError(f"model.path {path} does not exist; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
     if (path / "adapter_config.json").is_file():
         raise DataError(
             f"checkpoint folder {path} holds a LoRA adapter, not a model; merge it into its base model first "
-            "(peft's merge_and_unload), and give that folder"
+            "(peft's merge_and_unload), and use that folder"
         )
     if not (path / "config.json").is_file():
-        raise DataError(f"checkpoint folder {path} has no config.json; give a folder written by save_pretrained()")
+        raise DataError(f"checkpoint folder {path} has no config.json; use a folder written by save_pretrained()")
     if not any(file for pattern in _WEIGHTS for file in path.glob(pattern)):
         raise DataError(
             f"checkpoint folder {path} has no weights (*.safetensors or pytorch_model.bin); copy them there, "
-            "or give another folder with --model.path"
+            "or use another folder with --model.path"
         )
     if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
         raise DataError(f"checkpoint folder {path} has no tokenizer (tokenizer.json); save the tokenizer into it")

@@ -29,7 +29,7 @@ def find_missing(config: TrainConfig) -> list[str]:
     if isinstance(problems, HubProblems):
         faults += _fault_of(lambda: check_format(problems.format, is_trained_on=True))
         if model_folder(problems.id) is not None and not Path(problems.id).expanduser().is_dir():
-            faults.append(f"problems.id {problems.id} is no folder; give one, or owner/name of the Hub")
+            faults.append(f"problems.id {problems.id} is not a folder; use a folder, or owner/name on the Hub")
     files = {
         "problems.train": problems.train if isinstance(problems, ProblemFiles) else None,
         "problems.heldout": problems.heldout if isinstance(problems, ProblemFiles | HubProblems) else None,

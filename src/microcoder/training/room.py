@@ -55,7 +55,7 @@ def check_room(config: TrainConfig, root: Path) -> None:
     """
     room = measure_room(config, root)
     if not RunDirectory(root).checkpoint_steps() and room.free_bytes < (room.checkpoint_bytes or 0):
-        raise TrainingError(f"no room for a checkpoint: {room}; make room, or use a --run-dir on another disk")
+        raise TrainingError(f"no room for a checkpoint: {room}; free some space, or use a --run-dir on another disk")
 
 
 def show_bytes(number: float) -> str:

@@ -140,7 +140,7 @@ def _run(
 
     tasks = load_tasks(config)
     for reason, number in tasks.left_out.items():
-        observer.note(f"{number} rows of {config.problems.kind} are no problem and left out: {reason}")
+        observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
     engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
     policy = engine.load_policy(config, observer=observer)
     leads = engine.is_main_process()
@@ -291,7 +291,7 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
     recorded = run.read_manifest()
     if "environment" not in recorded:
         raise TrainingError(
-            f"{run.root} was begun by an older version, which did not note the Python and the packages of programs; "
+            f"{run.root} was started by an older version, which did not record Python and packages; "
             "use another --run-dir"
         )
     for what, old, new in (
@@ -301,17 +301,17 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         if old != new:
             raise TrainingError(
                 f"{run.root} began with {what} {json.dumps(old)}, now they are {json.dumps(new)}; "
-                "put back what it began with, or use another --run-dir"
+                "restore the original, or use another --run-dir"
             )
     if edited := _find_edited(recorded.get("extensions", ()), manifest["extensions"]):
         raise TrainingError(
-            f"{run.root} began with another version of {edited}; put back what it began with, or use another --run-dir"
+            f"{run.root} began with another version of {edited}; restore the original, or use another --run-dir"
         )
     imported, now = (_importable(judged_by) for judged_by in (recorded, manifest))
     if imported != now:
         raise TrainingError(
             f"{run.root} began with programs that import the packages {json.dumps(imported)}, now it is "
-            f"{json.dumps(now)}; put back what it began with, or use another --run-dir"
+            f"{json.dumps(now)}; restore the original, or use another --run-dir"
         )
     if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
         observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")

@@ -55,7 +55,7 @@ def inspect_model(name: str) -> StarterModel:
     if parameters is None:
         raise ConfigError(
             f"the size of {name} is unknown: no folder here, not in the Hub's cache, no size such as 1.7B in its "
-            f"name; type: hf download {name}, and give it again"
+            f"name; type: hf download {name}, and try again"
         )
     scale = (parameters / _REFERENCE_PARAMETERS) ** (1 / 3)
     hidden = dims.get("hidden_size") or round(_REFERENCE_HIDDEN * scale)

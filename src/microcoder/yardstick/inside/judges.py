@@ -348,7 +348,7 @@ def load_function(reference: str) -> Callable[..., Any]:
 def _import_file(path: str) -> types.ModuleType:
     location = importlib.util.spec_from_file_location(os.path.basename(path).removesuffix(".py"), path)
     if not location or not location.loader:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(location)
     sys.modules[location.name] = module
     location.loader.exec_module(module)

@@ -91,7 +91,7 @@ def check_options(options: Mapping[str, Any], decided: Mapping[str, Any]) -> Non
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
             raise ConfigError(
-                f"[trl] {name} is no option of TRL {trl.__version__}"
+                f"[trl] {name} is not an option of TRL {trl.__version__}"
                 + (f"; did you mean {close[0]}?" if close else "; see its GRPOConfig")
             )
         if name in decided:
