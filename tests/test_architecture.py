@@ -13,7 +13,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # A part imports parts of lower layers only.
 LAYERS = (
-    ("errors", "pieces", "docstrings"),
+    ("errors", "faults", "pieces", "docstrings"),
     ("machine", "types"),
     ("files",),
     ("records", "signatures", "extensions"),

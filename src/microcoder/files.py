@@ -48,7 +48,7 @@ def check_writable(root: Path, error: type[MicroCoderError]) -> None:
     """
     nearest = next(path for path in (root, *root.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise error(f"{root} cannot be written: {nearest} is no writable folder; use another --run-dir")
+        raise error(f"{root} cannot be written: {nearest} is not a writable folder; use another --run-dir")
 
 
 def check_unchanged(
@@ -63,7 +63,7 @@ def check_unchanged(
         if recorded.get(what) != value:
             raise error(
                 f"{root} began with {what} {json.dumps(recorded.get(what))}, now they are {json.dumps(value)}; "
-                "put back what it began with, or use another --run-dir"
+                "restore the original, or use another --run-dir"
             )
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from microcoder.errors import DataError
+from microcoder.faults import explain_fault
 from microcoder.files import new_file
 from microcoder.types import Record
 
@@ -87,7 +88,7 @@ def explain_faults(error: ValidationError, schema: type[Record]) -> str:
         else:
             given = repr(fault["input"])
             given = given if len(given) <= 60 else given[:57] + "..."
-            faults.append(f"{key or 'line'} = {given}: {fault['msg'].removeprefix('Value error, ')}")
+            faults.append(f"{key or 'line'} = {given}: {explain_fault(fault)}")
     return "; ".join(faults)
 
 
@@ -114,6 +115,8 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
                     yield number, line
     except FileNotFoundError:
         raise DataError(f"{what} {path} does not exist; check the path") from None
+    except IsADirectoryError:
+        raise DataError(f"{what} {path} is a folder; name a file") from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DataError(f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})") from None
 

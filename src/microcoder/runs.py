@@ -1,7 +1,7 @@
 """The only module that knows file names: the run directory is the API between training, insights and viewer.
 
     manifest.json            config, digest, git commit, packages, seeds, isolation level, what programs run on, machine
-    probe.json, probe.svg    what the temperature was chosen from, where a probe chose it
+    probe.json, probe.svg    the probe that chose the temperature, if any
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
     rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
@@ -10,7 +10,7 @@
     model/                   the final weights, Hugging Face format
     summary.json             written last: a run that has it is finished
     report/index.html        drawn from the files above
-    logs/                    what TensorBoard or Weights & Biases keep on disk, where asked for
+    logs/                    what TensorBoard or Weights & Biases keep on disk if asked for
     .lock                    held while a process writes the run
 
 Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
@@ -53,12 +53,13 @@ class RunDirectory:
 
     @property
     def is_finished(self) -> bool:
-        """The run ended by itself: its summary was written."""
+        """Whether the run is finished: its summary is written."""
         return self.summary.exists()
 
     @property
     def has_begun(self) -> bool:
-        """Something was computed; a manifest alone, left by a start that failed, binds nobody."""
+        """Whether anything was computed; a manifest alone, left by a failed start, does not tie the folder to a
+        config."""
         return self.manifest.exists() and any(
             path.exists() for path in (self.metrics, self.evaluations, self.checkpoints, self.summary)
         )

@@ -71,7 +71,7 @@ def test_a_run_says_what_it_was_and_what_its_ideas_did(ours: Path) -> None:
     ).next_commands
 
 
-def test_a_probed_temperature_is_told_with_its_reason(ours: Path, tmp_path: Path) -> None:
+def test_a_probed_temperature_is_reported_with_its_reason(ours: Path, tmp_path: Path) -> None:
     run = RunDirectory(Path(shutil.copytree(ours, tmp_path / "probed")))
     config = load_config(
         TrainConfig,

@@ -62,7 +62,7 @@ def test_each_alarm_by_what_it_is_for() -> None:
     assert names(HEALTHY, tuple(0.7 - 0.01 * step for step in range(12))) == ["diversity_falling"]
 
 
-def test_flat_groups_are_told_apart_by_their_cause() -> None:
+def test_flat_groups_are_distinguished_by_their_cause() -> None:
     flat = replace(HEALTHY, zero_variance_share=1.0)
     for accuracy, fix in ((0.99, "harder problems"), (0.01, "easier problems"), (None, "easier problems")):
         (alarm,) = find_alarms(

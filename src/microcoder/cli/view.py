@@ -21,38 +21,42 @@ def view(
     port: int = DEFAULT_PORT,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Show runs in a browser: their curves over each other, and every rollout with its tests.
+    """Browse runs: overlaid curves, and every rollout with its tests.
 
-    Works on runs that are still going. Without --bundle it serves the page on this machine until Ctrl-C, and only
-    to this machine; from elsewhere, type `ssh -L 8642:127.0.0.1:8642 HOST`.
+    Works on unfinished runs. Without --bundle it serves on 127.0.0.1 until Ctrl-C; to view from another machine, type
+    `ssh -L 8642:127.0.0.1:8642 HOST` there.
 
     Parameters
     ----------
     runs
-        Folders that `microcoder train` or `microcoder eval` wrote, or files of verdicts of `microcoder judge`.
+        Folders that `microcoder train` or `microcoder eval` wrote, or verdict files of `microcoder judge`.
     problems
-        Problem or submission file with tests' inputs and expected outputs, for runs that do not say where theirs is.
-        Give it again for another.
+        Problem or submission file with the tests' inputs and expected outputs, if the run does not name it. Repeatable.
     bundle
-        Write a folder that shows the same without a server, from disk or any web host, and stop.
+        Write a static copy of the page to this folder, to open from disk or any web host, and stop.
     port
-        Port of the loopback; 0 takes any that is free.
+        Port on 127.0.0.1; 0 picks a free one.
     json
-        Print one JSON object in place of a line of text.
+        Print one JSON object instead of text.
     """
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"--port {port}: use 1 to 65535, or 0 for a free one")
     if not runs:
-        raise ConfigError("no run is named; type: microcoder view RUN [RUN...]")
+        raise ConfigError("no run; type: microcoder view RUN [RUN...]")
     try:
         from microcoder.viewer import ViewerServer, open_collection, write_bundle
     except ImportError as error:
         raise ConfigError(f"the viewer needs {error.name}; type: pip install 'microcoder[insights]'") from None
 
+    for path in problems:
+        if not path.exists():
+            raise ConfigError(f"--problems {path} does not exist; check the path")
     collection = open_collection(runs, problem_files=problems)
     if bundle is not None:
         written = write_bundle(collection, bundle)
-        told = {"page": str(written.page), "num_rollouts": written.num_rollouts, "num_bytes": written.num_bytes}
+        record = {"page": str(written.page), "num_rollouts": written.num_rollouts, "num_bytes": written.num_bytes}
         text = f"{written.page}: {written.num_rollouts:,} rollouts, {written.num_bytes / 1e6:,.1f} MB"
-        print(json_module.dumps(told) if json else text)
+        print(json_module.dumps(record) if json else text)
         return
     with ViewerServer(collection, port=port) as server:
         print(json_module.dumps({"url": server.url}) if json else f"{server.url}  (Ctrl-C ends)", flush=True)

@@ -1,10 +1,10 @@
-"""A verdict file that survives being cut off.
+"""A verdict file that can be resumed after an interruption.
 
-    OUT.partial     a header, then one line per verdict as it comes; a run that was cut off goes on from it
+    OUT.partial     a header, then one line per verdict as it comes; an interrupted run resumes from it
     OUT             the whole file, in input order, by an atomic rename
-    OUT.meta.json   what it was made from and by: a run that finds its own result has nothing to do
+    OUT.meta.json   what it was made from and by: a repeated run has nothing to do
 
-A verdict of `sandbox_fault` says nothing about its program, so it is judged again by the next run.
+A program with a `sandbox_fault` is judged again by the next run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def digest_input(path: Path) -> str:
 
 
 class VerdictFile:
-    """The verdicts of one input under one set of options; open it to learn which are there already."""
+    """The verdicts of one input under one set of options; opening it reads the existing ones."""
 
     def __init__(self, path: Path, *, origin: dict[str, str]) -> None:
         """Name a verdict file.
@@ -57,10 +57,10 @@ class VerdictFile:
             path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
-        """Take up what an earlier run left.
+        """Read what an earlier run left.
 
         Raises:
-            DataError: it was made from something else, or another process is at it.
+            DataError: it was made from something else, or another process is writing it.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
@@ -84,12 +84,12 @@ class VerdictFile:
             self._file.close()
 
     def note_isolation(self, record: Row) -> None:
-        """Keep what holds around the programs from here on."""
+        """Store the isolation and environment of the next verdicts."""
         self.isolation = record
         self._append({"isolation": record})
 
     def add(self, name: str, verdict: Verdict) -> Row:
-        """Keep a verdict as soon as it is known."""
+        """Append a verdict."""
         row = verdict_record(name, verdict)
         self.done[name] = row
         self._append(row)
@@ -110,7 +110,7 @@ class VerdictFile:
         return read_rows(self._partial)
 
     def _rewrite_partial(self) -> None:
-        """Drop a line that was cut off, and lines that another run is to replace."""
+        """Drop an incomplete last line, and lines to be replaced."""
         assert self._file is not None
         head = [{"origin": self._origin}, *([{"isolation": self.isolation}] if self.isolation else [])]
         text = "".join(to_line(row) for row in (*head, *self.done.values()))

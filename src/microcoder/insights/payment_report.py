@@ -76,9 +76,9 @@ def report_errors(file: StudyFile, *, root: Path, output: Path) -> str:
     ]
     for level, seeds in {file.study.reference: clean, **paid}.items():
         if seeds:
-            told = _tell(effects[level]) if level in effects else "-"
+            change = _describe(effects[level]) if level in effects else "-"
             ends = " ".join(f"{late_accuracy(steps):.0%}" for steps in seeds.values())
-            lines.append(_row(level, *_observed_rates(seeds), ends, told, _half_way(seeds, clean)))
+            lines.append(_row(level, *_observed_rates(seeds), ends, change, _half_way(seeds, clean)))
     return "\n".join(lines)
 
 
@@ -111,12 +111,12 @@ def _milestones(steps: Sequence[Payments]) -> list[int]:
 
 
 def _heldout(file: StudyFile, root: Path, level: str) -> dict[int, str]:
-    told = {}
+    accuracies = {}
     for run in _finished(file, root):
         history = read_history(run.folder)
         if run.level == level and history.before and history.after:
-            told[run.seed] = f"{history.before.accuracy:.0%} to {history.after.accuracy:.0%}"
-    return told
+            accuracies[run.seed] = f"{history.before.accuracy:.0%} to {history.after.accuracy:.0%}"
+    return accuracies
 
 
 def _name_tricks(payments: Payments) -> str:
@@ -158,7 +158,7 @@ def _rate(level: str) -> float:
     return float(level.rpartition(",")[2].removesuffix("%")) / 100
 
 
-def _tell(effect: Effect) -> str:
+def _describe(effect: Effect) -> str:
     span = f" [{100 * effect.low:+.0f}, {100 * effect.high:+.0f}]" if effect.num_seeds > 1 else " (one seed)"
     return f"{100 * effect.value:+.1f}{span}"
 

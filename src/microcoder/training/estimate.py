@@ -1,4 +1,4 @@
-"""What a run will take, before it starts: counts that follow from the config, and time with its source.
+"""The cost of a run before it starts: counts that follow from the config, and time with its source.
 
 Counts are upper bounds where a length is free: every response is counted at the limit of its step, and dynamic
 filtering at all of its rounds. Time comes from the steps of a run that was measured (`measured.py`), else from the
@@ -51,7 +51,7 @@ class RunEstimate:
     """Of all evaluations and the probe together."""
     max_heldout_tokens: int
     num_parameters: int | None
-    """None when neither the folder's config.json nor the table of known models tells."""
+    """None if neither the folder's config.json nor the table of known models has it."""
     device: str
     generate_hours: float | None
     heldout_hours: float | None

@@ -278,7 +278,7 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["+microcoder.rho=0.1"], "microcoder.rho: Extra inputs"),
+        (["+microcoder.rho=0.1"], "microcoder.rho: unknown key"),
         (["algorithm.use_kl_in_reward=true"], "use actor_rollout_ref.actor.use_kl_loss=True"),
         (["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=mine.Manager"], "agent_loop_manager_class out"),
         (["+microcoder.mismatch={}", "algorithm.rollout_correction.rollout_is=token"], "correct one thing twice"),

@@ -39,7 +39,7 @@ def scheduled_temperature(schedule: TemperatureSchedule, *, step: int, chosen: f
         share = min(1.0, (step - 1) / (schedule.num_steps - 1))
         return schedule.start + share * (schedule.end - schedule.start)
     if chosen is None:
-        raise ValueError("the temperature is left to a probe that was not made")
+        raise ValueError("the temperature schedule needs a probe, and there is none")
     return chosen
 
 
@@ -55,7 +55,7 @@ def step_temperature(
 
     Args:
         schedule: the recipe's.
-        watch: how a decline is told, and answered.
+        watch: how a decline is detected and answered.
         step: training step, from 1.
         diversities: of the steps before, in order.
         chosen: what the probe chose.

@@ -1,4 +1,4 @@
-"""The TRL engine: loads the model, builds the trainer, runs the steps that are missing."""
+"""The TRL engine: loads the model, builds the trainer, runs the missing steps."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def wait_for_everyone() -> None:
 
 
 def describe_machine(config: TrainConfig) -> dict[str, Any]:
-    """Return what the results may depend on: devices, processes and threads."""
+    """Return the machine's properties that results may depend on: devices, processes, threads."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {"gpus": gpus, "num_processes": _processes().num_processes, "num_threads": torch.get_num_threads()}
 
@@ -94,7 +94,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
 def train(
     inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[TrainerCallback] = ()
 ) -> None:
-    """Run the steps that are missing.
+    """Run the missing steps.
 
     Raises:
         KeyboardInterrupt: the user asked to stop; the last whole step was saved.

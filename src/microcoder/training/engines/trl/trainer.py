@@ -67,7 +67,7 @@ OPTIMIZER_METRICS = {
 
 
 class ProbeMade(Exception):
-    """The probe that was asked for is recorded; nothing else was."""
+    """Ends a run after its probe is recorded."""
 
 
 class MicroCoderTrainer(FrugalGRPOTrainer):
@@ -171,7 +171,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         return output
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
-        """Weigh the responses by our own rule where the sampler reports log-probs; see `rollout.mismatch`."""
+        """Weight the responses by importance ratios if the sampler reports log-probs; see `rollout.mismatch`."""
         if not self.config.rollout.corrects_mismatch:
             return
         corrected = correct_mismatch(
@@ -184,7 +184,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
 
     def _step_temperature(self) -> float:
-        """Decide on the process that has the recorded steps, and tell the others."""
+        """Decide on the process that has the recorded steps, and broadcast to the others."""
         decided: list[Any] = [None]
         if self.accelerator.is_main_process:
             if self._history is None:
@@ -216,7 +216,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         return generated
 
     def _sample(self, prompts: list[Any], asked: Sequence[Task], *, limit: int) -> Any:
-        """Sample a response to each prompt; where the engine tells of responses as they end, judging begins then.
+        """Sample a response to each prompt; judging begins with each response if the engine reports them one by one.
 
         Args:
             prompts: as TRL wants them.
@@ -280,7 +280,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     # --- sampling outside of training: held-out problems, and the probe ---------------------------------------
 
     def evaluate_policy(self) -> None:
-        """Sample the held-out problems, judge, record; leaves no trace in training (own random numbers)."""
+        """Sample, judge and record the held-out problems with separate random state."""
         settings = self.config.evaluation
         start = time.perf_counter()
         with self.clock.phase("evaluate"):
@@ -306,7 +306,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             self.observer.evaluation(metrics)
 
     def probe_temperatures(self) -> None:
-        """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
+        """Sample the untrained model over the grid of temperatures and record the choice with its reasons."""
         rollout = self.config.rollout
         settings = rollout.temperature
         assert isinstance(settings, DiversityTemperature)
