@@ -100,7 +100,7 @@ def test_a_suggestion_ends_in_one_mark(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_the_default_folder_of_a_run_can_be_read_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "--help"])
-    assert "names: runs/micro-dapo of" in " ".join(capsys.readouterr().out.split())
+    assert "names: runs/micro-dapo for" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
