@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-RECIPE = Path(__file__).parents[1] / "recipes" / "microcoder-grpo" / "micro.toml"
+RECIPE = Path(__file__).parents[1] / "recipes" / "micro" / "config.toml"
 TRAINERS = ("trl", "frugal", "ours")
 
 

@@ -24,7 +24,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,6 +138,33 @@ class RunDirectory:
             for later in (s for s in _steps_in(folder) if s > step):
                 for path in folder.glob(f"step_{later:06d}*"):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def check_writable(root: Path, error: type[MicroCoderError]) -> None:
+    """Refuse a folder that could not be made or written.
+
+    Raises:
+        MicroCoderError: of the type that is given; what stands in the way.
+    """
+    nearest = next(path for path in (root, *root.absolute().parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise error(f"{root} cannot be written: {nearest} is no writable folder; use another --run-dir")
+
+
+def check_unchanged(
+    root: Path, recorded: Mapping[str, Any], now: Mapping[str, Any], error: type[MicroCoderError]
+) -> None:
+    """Refuse to resume with anything else than what was begun with.
+
+    Raises:
+        MicroCoderError: of the type that is given; the first thing that differs.
+    """
+    for what, value in now.items():
+        if recorded.get(what) != value:
+            raise error(
+                f"{root} began with {what} {json.dumps(recorded.get(what))}, now they are {json.dumps(value)}; "
+                "put back what it began with, or use another --run-dir"
+            )
 
 
 def append_row(path: Path, row: dict[str, Any]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from microcoder.cli.data_progress import Display, tell_left, tell_time
+from microcoder.cli.data_progress import Display, tell_left
+from microcoder.cli.display import describe_seconds
 
 
 def test_time_is_told_in_the_unit_that_one_would_say() -> None:
-    assert [tell_time(seconds) for seconds in (3.4, 119, 600, 9000)] == ["3 s", "119 s", "10 min", "2.5 h"]
+    assert [describe_seconds(seconds) for seconds in (3.4, 119, 600, 9000)] == ["3 s", "119 s", "10 min", "2.5 h"]
     assert tell_left(10, 5, 20) == "about 40 s left"
     assert tell_left(10, 0, 20) == tell_left(10, 5, 0) == ""
 

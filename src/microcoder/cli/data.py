@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from microcoder.cli.data_audit import audit
-from microcoder.cli.data_progress import Display, tell_time
+from microcoder.cli.data_progress import Display
+from microcoder.cli.display import describe_seconds
 from microcoder.cli.train import parse_overrides
 from microcoder.config import flatten, load_config
 from microcoder.errors import ConfigError, DataError
@@ -193,7 +194,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     if not json:
         print(f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {_tell_missing(plan.missing)}", file=sys.stderr)
         print(
-            f"about {tell_time(seconds)} on {workers} processes, if it is like the sets that were measured",
+            f"about {describe_seconds(seconds)} on {workers} processes, if it is like the sets that were measured",
             file=sys.stderr,
         )
     if dry_run:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from microcoder.cli.study_display import StudyDisplay, duration
+from microcoder.cli.display import describe_seconds
+from microcoder.cli.study_display import StudyDisplay
 from microcoder.cli.train import require_training
 from microcoder.errors import ConfigError, TrainingError
 
@@ -274,7 +275,7 @@ def _tell_plan(told: Mapping[str, Any], *, is_measured: bool) -> str:
     how = "at the speed of what is finished" if is_measured else "on a quiet machine; nothing finished to tell"
     text = (
         f"{told['num_planned']} distinct runs and measurements at most, of {told['num_studies']} studies; "
-        f"{told['num_finished']} finished; next {len(told['next'])}, about {duration(told['seconds'])} with "
+        f"{told['num_finished']} finished; next {len(told['next'])}, about {describe_seconds(told['seconds'])} with "
         f"{told['jobs']} at a time ({how})"
     )
     if told["budget_minutes"]:

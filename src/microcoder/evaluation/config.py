@@ -6,14 +6,12 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, Tag, field_validator, model_validator
+from pydantic import Field, JsonValue, Tag, model_validator
 
 from microcoder.config import Config, kind_or
 from microcoder.dataset.benchmarks.mbpp import Split
-from microcoder.evaluator import StopRule
-from microcoder.evaluator.languages import add_language
-from microcoder.evaluator.packages import STANDARD
 from microcoder.training.extractor_config import ExtractorConfig
+from microcoder.training.judge_config import SandboxConfig
 from microcoder.training.prompt_config import PromptConfig
 from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect
 
@@ -179,31 +177,6 @@ class GenerationFile(Config):
     """Judge the problems that have answers, where others have none."""
 
 
-class JudgingConfig(Config):
-    """The judge."""
-
-    workers: int | None = Field(default=None, ge=1)
-    """Sandboxes at work at a time; None: one a core."""
-    stop: StopRule = "first_failure"
-    """When to leave out an answer's remaining tests."""
-    nice: int = Field(default=0, ge=0, le=19)
-    """How far programs stand back from other work of the machine, 0 to 19."""
-    packages: str = STANDARD
-    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""
-    languages: tuple[Path, ...] = ()
-    """Language files of your own (docs/languages.md), known as soon as this is read."""
-    batch_tests: bool = True
-    """Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md)."""
-    unsafe_sandbox: bool = False
-
-    @field_validator("languages")
-    @classmethod
-    def _know_languages(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
-        for path in value:
-            add_language(path)
-        return value
-
-
 class EvalConfig(Config):
     """An evaluation, whole."""
 
@@ -224,7 +197,7 @@ class EvalConfig(Config):
     ]
     prompt: EvalPromptConfig = EvalPromptConfig()
     extractor: ExtractorConfig = ExtractorConfig()
-    judging: JudgingConfig = JudgingConfig()
+    judging: SandboxConfig = SandboxConfig()
     pass_at: tuple[int, ...] = ()
     """Further k of pass@k, besides 1 (the mean accuracy) and the number of samples."""
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from microcoder.errors import DataError
 from microcoder.evaluation.samples import Sample
-from microcoder.runs import append_row, hold_lock, read_json, read_rows
+from microcoder.runs import append_row, check_writable, hold_lock, read_json, read_rows
 from microcoder.types import Outcome
 
 Key = tuple[str, int]
@@ -56,9 +56,7 @@ class EvaluationFolder:
         Raises:
             DataError: what is there, and what to type.
         """
-        nearest = next(path for path in (self.root, *self.root.absolute().parents) if path.exists())
-        if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-            raise DataError(f"{self.root} cannot be written: {nearest} is no writable folder; use another --run-dir")
+        check_writable(self.root, DataError)
         ours = {self.manifest.name, self.questions.name, self._lock.name}
         is_ours = self.manifest.exists() and self.read_manifest().get("kind") == "evaluation"
         if self.root.exists() and not is_ours and any(path.name not in ours for path in self.root.iterdir()):

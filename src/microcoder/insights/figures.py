@@ -52,6 +52,17 @@ STYLE: Mapping[str, Any] = {
     "xtick.color": "#555555",
     "ytick.color": "#555555",
 }
+LEGEND: Mapping[str, Any] = {
+    "loc": "lower left",
+    "bbox_to_anchor": (-0.01, 1.0),
+    "borderaxespad": 0.2,
+    "columnspacing": 1.1,
+    "handlelength": 1.4,
+    "handletextpad": 0.5,
+    "fontsize": 8.5,
+    "frameon": False,
+}
+"""A row of names above the axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,15 +303,8 @@ def finish_axes(
         axes.legend(
             handles,
             labels,
-            loc="lower left",
-            bbox_to_anchor=(-0.01, 1.0),
             ncols=min(_MAX_LEGEND_COLUMNS, len(labels)),
-            borderaxespad=0.2,
-            columnspacing=1.1,
-            handlelength=1.4,
-            handletextpad=0.5,
-            fontsize=8.5,
-            frameon=False,
+            **LEGEND,
         )
 
 

@@ -78,7 +78,7 @@ def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = No
     rollouts = rollouts_per_step * config.num_steps
     limits = config.rollout.length_limits
     tokens = rollouts_per_step * sum(staged_value(limits, step=step) for step in range(1, config.num_steps + 1))
-    architecture = find_architecture(config)
+    architecture = find_architecture(config.model)
     parameters = None if architecture is None else count_parameters(architecture)
     filtering = config.algorithm.group_filtering
     rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1

@@ -16,17 +16,8 @@ from microcoder.evaluator.siblings import LEAST_FACTOR
 OutputComparison = Literal["robust", "strict"]
 
 
-class EvaluatorConfig(Config):
-    """The judge."""
-
-    backend: Literal["process", "http", "ray"] = "process"
-    """Where programs run: sandboxes of this process; `microcoder serve` at `url`; each node of the Ray cluster."""
-    url: tuple[Annotated[str, Field(pattern="^https?://")], ...] = ()
-    """`http`: the service's address, or those of several, which share the programs by how busy they are; one that is
-    gone is left out until it is back. Their token, where they want one, is read from MICROCODER_JUDGE_TOKEN."""
-    comparison: OutputComparison = "robust"
-    """How training answers are compared: by each problem's own checker, or, for ablation, `strict`: the exact text, as
-    LiveCodeBench's checker nearly does, wherever a problem asks for no checker of its own."""
+class SandboxConfig(Config):
+    """How programs are run and judged, wherever a config has a judge of its own."""
 
     workers: int | None = Field(default=None, ge=1)
     """Sandboxes at work at a time, on each node with `ray`; None: one for each processor that this process, or the
@@ -41,9 +32,6 @@ class EvaluatorConfig(Config):
     have been started with the same (`microcoder serve --packages`)."""
     languages: tuple[Path, ...] = ()
     """Language files of your own (docs/languages.md), known as soon as this is read."""
-    sibling_limit: float | None = Field(default=None, ge=LEAST_FACTOR)
-    """A test may take so many times the CPU time of the slowest accepted answer to its problem (at least 0.5 s, at most
-    the problem's limit), once two were accepted; None: the problem's limit alone. Rewards then depend on each other."""
     batch_tests: bool = True
     """Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md); a service
     decides for itself (`microcoder serve --no-batch-tests`)."""
@@ -55,7 +43,6 @@ class EvaluatorConfig(Config):
             "stop": self.stop,
             "nice": self.nice,
             "packages": self.packages,
-            "sibling_limit": self.sibling_limit,
             "batch_tests": self.batch_tests,
             "unsafe": self.unsafe_sandbox,
         }
@@ -66,6 +53,26 @@ class EvaluatorConfig(Config):
         for path in value:
             add_language(path)
         return value
+
+
+class EvaluatorConfig(SandboxConfig):
+    """The judge."""
+
+    backend: Literal["process", "http", "ray"] = "process"
+    """Where programs run: sandboxes of this process; `microcoder serve` at `url`; each node of the Ray cluster."""
+    url: tuple[Annotated[str, Field(pattern="^https?://")], ...] = ()
+    """`http`: the service's address, or those of several, which share the programs by how busy they are; one that is
+    gone is left out until it is back. Their token, where they want one, is read from MICROCODER_JUDGE_TOKEN."""
+    comparison: OutputComparison = "robust"
+    """How training answers are compared: by each problem's own checker, or, for ablation, `strict`: the exact text, as
+    LiveCodeBench's checker nearly does, wherever a problem asks for no checker of its own."""
+    sibling_limit: float | None = Field(default=None, ge=LEAST_FACTOR)
+    """A test may take so many times the CPU time of the slowest accepted answer to its problem (at least 0.5 s, at most
+    the problem's limit), once two were accepted; None: the problem's limit alone. Rewards then depend on each other."""
+
+    def judge_options(self) -> dict[str, Any]:
+        """Return what each judge of programs is made with besides `workers`, in this process or on a node."""
+        return {**super().judge_options(), "sibling_limit": self.sibling_limit}
 
     @model_validator(mode="after")
     def _options_belong_to_the_backend(self) -> EvaluatorConfig:

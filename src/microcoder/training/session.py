@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -13,7 +12,7 @@ from typing import Any, Protocol
 
 from microcoder.errors import ConfigError, TrainingError
 from microcoder.extensions import ExtensionSource, describe_file
-from microcoder.runs import RunDirectory, read_json, write_json, write_text
+from microcoder.runs import RunDirectory, check_unchanged, check_writable, read_json, write_json, write_text
 from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import STAGING, best_step, read_clock
@@ -244,9 +243,7 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
                 f"use the same config to go on with it, or another --run-dir"
             )
         return
-    nearest = next(path for path in (run.root, *run.root.absolute().parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise TrainingError(f"{run.root} cannot be written: {nearest} is no writable folder; use another --run-dir")
+    check_writable(run.root, TrainingError)
     ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.probe_figure, run.logs)}
     ours.add("verl")  # what engine verl's probe asked
     if not run.checkpoint_steps():
@@ -290,15 +287,11 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
             f"{run.root} was begun by an older version, which did not note the Python and the packages of programs; "
             "use another --run-dir"
         )
-    for what, old, new in (
-        ("problems", recorded["problems"], manifest["problems"]),
-        ("num_processes", recorded["machine"]["num_processes"], manifest["machine"]["num_processes"]),
-    ):
-        if old != new:
-            raise TrainingError(
-                f"{run.root} began with {what} {json.dumps(old)}, now they are {json.dumps(new)}; "
-                "put back what it began with, or use another --run-dir"
-            )
+    began, now = (
+        {"problems": begun["problems"], "num_processes": begun["machine"]["num_processes"]}
+        for begun in (recorded, manifest)
+    )
+    check_unchanged(run.root, began, now, TrainingError)
     if edited := _find_edited(recorded.get("extensions", ()), manifest["extensions"]):
         raise TrainingError(
             f"{run.root} began with another version of {edited}; put back what it began with, or use another --run-dir"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from microcoder.errors import DataError
 from microcoder.formats.evalplus import plus_tests
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.rows import read_problem
+from microcoder.records import read_values
 from microcoder.types import Problem, TestCase
 
 
@@ -106,31 +106,10 @@ def read_published(path: Path, what: str) -> list[PublishedRow]:
     Raises:
         DataError: the file is missing or empty, or holds something else: which line, what is wrong.
     """
-    try:
-        packed = path.read_bytes()
-        text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8")
-    except FileNotFoundError:
-        raise DataError(f"{what} {path} does not exist; check the path") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})") from None
-    rows = []
-    if text.lstrip().startswith("["):
-        rows = [(f"{what} {path} item {n}", value) for n, value in enumerate(_parse(text, f"{what} {path}"), 1)]
-    else:
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                where = f"{what} {path} line {number}"
-                rows.append((where, _parse(line, where)))
+    rows = read_values(path, what)
     for where, value in rows:
         if not isinstance(value, dict):
             raise DataError(f"{where} holds {type(value).__name__}, not an object")
     if not rows:
         raise DataError(f"{what} {path} is empty; it needs one JSON object a line")
     return [PublishedRow(where, value) for where, value in rows]
-
-
-def _parse(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON ({error}); fix that line or download the file again") from None
