@@ -99,26 +99,25 @@ def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> No
     assert running.judge.statistics.judged - judged < 20
 
 
-def test_sandboxes_that_are_killed_cost_no_verdict(running: Running) -> None:
-    programs = [Program(f"import time; time.sleep(0.05)\n{program.code}") for program in alternate("killed", 80)]
+@pytest.mark.parametrize("place", [-1, 0])
+def test_a_sandbox_that_is_killed_costs_no_verdict(running: Running, place: int) -> None:
+    """The innermost process, a program that runs, or the outermost, a fork server."""
+    programs = [Program(f"import time; time.sleep(0.05)\n{one.code}") for one in alternate(f"killed {place}", 20)]
     told: list[int] = []
     killed: list[int] = []
 
     def note(index: int, verdict: object) -> None:
         told.append(index)
-        # Now and then, but never a program twice, however slow the machine is; in turn the innermost, a program that
-        # runs, and the outermost, a fork server.
-        if len(told) % 15 == 0:
-            for pid in descendants(os.getpid())[-1 if len(killed) % 2 == 0 else 0 :][:1]:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                    killed.append(pid)
+        if not killed and (found := descendants(os.getpid())):
+            with suppress(ProcessLookupError):
+                os.kill(found[place], signal.SIGKILL)
+                killed.append(found[place])
 
     with JudgeClient(running.url, batch_size=8) as client:
-        verdicts = client.judge(programs, [PROBLEM] * 80, on_verdict=note)
+        verdicts = client.judge(programs, [PROBLEM] * 20, on_verdict=note)
     assert killed
-    assert sorted(told) == list(range(80))
-    expected = [Outcome.WRONG_ANSWER if n % 2 else Outcome.ACCEPTED for n in range(80)]
+    assert sorted(told) == list(range(20))
+    expected = [Outcome.WRONG_ANSWER if n % 2 else Outcome.ACCEPTED for n in range(20)]
     assert [verdict.outcome for verdict in verdicts] == expected
 
 
