@@ -23,6 +23,7 @@ from microcoder.training.engines.verl.asking import sampling_seed
 from microcoder.training.observer import Silent
 from microcoder.training.session import run_training
 
+pytest_plugins = ["begun_runs"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), needs_verl]
 
 

@@ -1,7 +1,7 @@
 """What the verl tests train: the smallest runs with a stage of temperature and one of length.
 
 Most of a run is the start: its processes import torch or verl one after the other. So there are few, started at once,
-before the other tests (conftest.py).
+before the other tests (begun_runs.py).
 """
 
 from __future__ import annotations
