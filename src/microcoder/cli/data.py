@@ -231,7 +231,7 @@ def require_data() -> None:
     """
     from importlib.util import find_spec
 
-    missing = [name for name in ("pyarrow", "daft", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
+    missing = [name for name in ("pyarrow", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: pip install 'microcoder[data]'")
 

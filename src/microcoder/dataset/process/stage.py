@@ -25,6 +25,8 @@ from microcoder.dataset.rejections import reject
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.prompts import format_instruction
 
+RESTORE_POWERS = "restore_powers/1"
+"""The step that puts powers back, as lineage names it."""
 _BETWEEN = "\ue010"
 _EMPTY_TITLE = re.compile(r"\A\s*#[ \t]*\n")
 
@@ -128,11 +130,11 @@ def _restore_powers(candidate: Candidate) -> Candidate:
     )
     flags = tuple(sorted({*candidate.flags, "unclear_bounds"})) if found.is_unclear else candidate.flags
     if not found.why:
-        return candidate.change("process", "restore_powers/1", "nothing shows whether a power was lost", flags=flags)
+        return candidate.change("process", RESTORE_POWERS, "nothing shows whether a power was lost", flags=flags)
     mended = found.text.split(_BETWEEN)
     others = tuple((title, text) for (title, _), text in zip(sections.other, mended[len(names) :], strict=True))
     changed = Sections(**dict(zip(names, mended, strict=False)), examples=sections.examples, other=others)
-    return candidate.change("process", "restore_powers/1", ", ".join(found.why), statement=render(changed), flags=flags)
+    return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed), flags=flags)
 
 
 def _identify(candidate: Candidate, settings: LanguageSettings) -> Candidate:
