@@ -80,6 +80,11 @@ class Format:
 def _check_text(candidate: Candidate) -> None:
     """Refuse half surrogates, which JSON can name and no file can hold."""
     try:
-        candidate.model_dump_json()
-    except PydanticSerializationError as error:
+        candidate.model_dump_json(exclude={"tests"})
+        for test in candidate.tests:
+            for text in (test.input, test.output):
+                # Of large tests no copy is made where none is needed.
+                if not text.isascii():
+                    text.encode("utf-8")
+    except (PydanticSerializationError, UnicodeEncodeError) as error:
         raise Malformed("bad_unicode", str(error)) from None

@@ -21,6 +21,9 @@ from microcoder.formats.candidates import Candidate, Rejection
 
 _SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa.string()), ("record", pa.string())])
 
+_GROUP_CHARACTERS = 4 << 20
+"""From which on a group of rows is written and read by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -43,19 +46,22 @@ class Part:
 
 
 def write_part(path: Path, rows: Sequence[Row]) -> None:
-    """Write a part by an atomic rename."""
-    table = pa.table(
-        {
-            "id": [row.id for row in rows],
-            "is_kept": [isinstance(row, Candidate) for row in rows],
-            "reason": ["" if isinstance(row, Candidate) else row.reason for row in rows],
-            "record": [row.model_dump_json(exclude_defaults=True) for row in rows],
-        },
-        schema=_SCHEMA,
-    )
+    """Write a part by an atomic rename, some rows at a time: their text is in memory besides the rows."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    pq.write_table(table, partial, compression="zstd")
+    # A dictionary of texts that are all different would only be built in vain.
+    with pq.ParquetWriter(partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
+        columns: list[list[Any]] = [[], [], [], []]
+        size = 0
+        for number, row in enumerate(rows, 1):
+            record = row.model_dump_json(exclude_defaults=True)
+            is_kept = isinstance(row, Candidate)
+            for column, value in zip(columns, (row.id, is_kept, "" if is_kept else row.reason, record), strict=True):
+                column.append(value)
+            size += len(record)
+            if size >= _GROUP_CHARACTERS or number == len(rows):
+                writer.write_table(pa.table(columns, schema=_SCHEMA))
+                columns, size = [[], [], [], []], 0
     partial.replace(path)
 
 
@@ -111,9 +117,9 @@ class RowsAside(_Aside):
 
     def add(self, path: Path, names: Collection[str]) -> None:
         """Take these rows of a part."""
-        table = _read(path, ["id", "record"])
-        rows = zip(table["id"].to_pylist(), table["record"].to_pylist(), strict=True)
-        self._connection.executemany("INSERT INTO rows VALUES (?, ?)", (row for row in rows if row[0] in names))
+        for table in _read(path, ["id", "record"]):
+            rows = zip(table["id"].to_pylist(), table["record"].to_pylist(), strict=True)
+            self._connection.executemany("INSERT INTO rows VALUES (?, ?)", (row for row in rows if row[0] in names))
 
     def find(self, names: Iterable[str]) -> dict[str, Candidate]:
         """Return some of the rows by their ids."""
@@ -147,12 +153,15 @@ class LooksAside(_Aside):
 
 
 def _records(path: Path) -> Iterator[tuple[bool, str]]:
-    table = _read(path, ["is_kept", "record"])
-    yield from zip(table["is_kept"].to_pylist(), table["record"].to_pylist(), strict=True)
+    for table in _read(path, ["is_kept", "record"]):
+        yield from zip(table["is_kept"].to_pylist(), table["record"].to_pylist(), strict=True)
 
 
-def _read(path: Path, columns: list[str]) -> pa.Table:
+def _read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
+    """Yield the groups of rows of a part."""
     try:
-        return pq.read_table(path, columns=columns)
+        with pq.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number, columns=columns)
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path} is damaged ({error}); delete it and type the same command again") from None
