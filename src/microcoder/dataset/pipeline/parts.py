@@ -55,8 +55,8 @@ def write_part(path: Path, rows: Sequence[Row]) -> None:
         size = 0
         for number, row in enumerate(rows, 1):
             record = row.model_dump_json(exclude_defaults=True)
-            is_kept = isinstance(row, Candidate)
-            for column, value in zip(columns, (row.id, is_kept, "" if is_kept else row.reason, record), strict=True):
+            reason = "" if isinstance(row, Candidate) else row.reason
+            for column, value in zip(columns, (row.id, isinstance(row, Candidate), reason, record), strict=True):
                 column.append(value)
             size += len(record)
             if size >= _GROUP_CHARACTERS or number == len(rows):
