@@ -50,7 +50,7 @@ _FILE_IO = re.compile(
 _MANY_ANSWERS = re.compile(
     r"\b(?:if|when|should|in case) there (?:are|is|exist|be) (?:multiple|several|many|more than one)\b"
     r"(?![^.\n,]{0,30}\b(?:person|people|player|team|friend)s?\b)[^.\n]{0,60}"
-    r"\b(?:any|either|one of them|whichever)\b"
+    r"(?<!choose )(?<!pick )(?<!select )\b(?:any|either|one of them|whichever)\b"
     r"|\b(?:print|output|return|find|report|write) any (?:of (?:them|the)|one|valid|such|"
     r"solution|answer|possible|correct)"
     r"|\bany (?:valid |correct |possible |such |of the )?(?:answers?|solutions?|outputs?|orders?|"

@@ -161,10 +161,12 @@ def _mark_formula(element: Any) -> None:
 
 def _keep_apart(element: Any) -> None:
     """A star that multiplies is no mark of the emphasis beside it."""
+    from bs4 import NavigableString
+
     before, after = element.previous_sibling, element.next_sibling
-    if isinstance(before, str) and before.endswith("*"):
+    if isinstance(before, NavigableString) and before.endswith("*"):
         before.replace_with(f"{before[:-1].rstrip()} * ")
-    if isinstance(after, str) and after.startswith("*"):
+    if isinstance(after, NavigableString) and after.startswith("*"):
         after.replace_with(f" * {after[1:].lstrip()}")
 
 
