@@ -7,9 +7,9 @@ lineage-00000.parquet    one change to one field of a kept problem
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,13 +19,13 @@ from microcoder.dataset.process.shown import count_hidden
 from microcoder.dataset.release.tally import Tally
 from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection
-from microcoder.pieces import cut_pieces
 from microcoder.runs import write_parquet
 from microcoder.types import Problem
 
 MARKER = "manifest.json"
 """Written last: a folder without it holds no whole corpus."""
-_ROWS_PER_FILE = 2000
+_ROWS_PER_FILE, _CHARACTERS_PER_FILE = 2000, 64 << 20
+Told = TypeVar("Told", bound=tuple[Any, ...])
 
 _TEXT, _TEXTS, _REAL = pa.string(), pa.list_(pa.string()), pa.float64()
 _PROBLEMS = pa.schema(
@@ -66,7 +66,7 @@ _LINEAGE = pa.schema([(name, _TEXT) for name in ("id", "stage", "step", "field",
 
 
 def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
-    """Write the three tables, rows taken one file's worth at a time, and return what was counted on the way."""
+    """Write the three tables, rows taken a file's worth at a time, and return what was counted on the way."""
     tally = Tally()
     for old in [
         *folder.glob("problems-*.parquet"),
@@ -74,19 +74,33 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
         *folder.glob("lineage-*.parquet"),
     ]:
         old.unlink()
-    for number, batch in enumerate(cut_pieces(kept, _ROWS_PER_FILE)):
-        problems = [problem_row(candidate) for candidate in batch]
+    for number, batch in enumerate(_cut((problem_row(one), one.id, one.lineage) for one in kept)):
+        problems = [row for row, *_ in batch]
         for row in problems:
             tally.count_problem(row)
         write_parquet(folder / f"problems-{number:05d}.parquet", problems, _PROBLEMS)
-        lines = [{"id": c.id, **line.model_dump()} for c in batch for line in c.lineage]
+        lines = [{"id": name, **line.model_dump()} for _, name, lineage in batch for line in lineage]
         write_parquet(folder / f"lineage-{number:05d}.parquet", lines, _LINEAGE)
-    for number, batch in enumerate(cut_pieces(rejected, _ROWS_PER_FILE)):
-        rows = [rejected_row(row) for row in batch]
+    for number, batch in enumerate(_cut((rejected_row(one),) for one in rejected)):
+        rows = [row for (row,) in batch]
         for row in rows:
             tally.count_rejection(row)
         write_parquet(folder / f"rejected-{number:05d}.parquet", rows, _REJECTED)
     return tally
+
+
+def _cut(rows: Iterable[Told]) -> Iterator[list[Told]]:
+    """Return rows, with what goes with each, a file's worth at a time; of large ones fewer."""
+    batch: list[Told] = []
+    size = 0
+    for told in rows:
+        batch.append(told)
+        size += sum(len(value) for value in told[0].values() if isinstance(value, str))
+        if len(batch) == _ROWS_PER_FILE or size >= _CHARACTERS_PER_FILE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def problem_row(candidate: Candidate) -> dict[str, Any]:
