@@ -17,7 +17,7 @@ import pytest
 
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.pipeline import Runner, Step, read_part, run_steps
-from microcoder.dataset.pipeline.ticks import Ticker, read_ticks
+from microcoder.dataset.pipeline.parts import Ticker, read_ticks
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.serving.ray_start import allow_slow_start
 
@@ -61,7 +61,7 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_in_rows_also_inside_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("microcoder.dataset.pipeline.ticks._SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("microcoder.dataset.pipeline.parts._SECONDS_BETWEEN", 0.0)
     told: list[tuple[str, int, int]] = []
 
     def tell(step: str, done: int, total: int) -> None:

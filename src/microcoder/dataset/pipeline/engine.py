@@ -15,9 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from microcoder.dataset.pipeline.parts import LooksAside, Part, RowsAside, count_reasons, read_kept, write_part
+from microcoder.dataset.pipeline.parts import (
+    LooksAside,
+    Part,
+    RowsAside,
+    count_reasons,
+    read_kept,
+    read_ticks,
+    write_part,
+)
 from microcoder.dataset.pipeline.steps import BarrierStep, InputShard, MapStep, Step, digest, step_key
-from microcoder.dataset.pipeline.ticks import read_ticks
 from microcoder.dataset.pipeline.workers import Chain, Runner, open_barrier, run_chain
 from microcoder.errors import DataError
 

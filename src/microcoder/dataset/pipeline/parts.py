@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ _SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa
 
 _GROUP_CHARACTERS = 4 << 20
 """From which on a group of rows is written and read by itself."""
+
+
+_SECONDS_BETWEEN = 1.0
+_SUFFIX = ".rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +170,35 @@ def _read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
                 yield file.read_row_group(number, columns=columns)
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path} is damaged ({error}); delete it and type the same command again") from None
+
+
+class Ticker:
+    """Tells how many of a shard's rows a step has done, on one machine and on many: a small file beside the part."""
+
+    def __init__(self, path: Path, num_rows: int) -> None:
+        self._tick = path.with_name(f".{path.name}{_SUFFIX}")
+        self._num_rows = num_rows
+        self._last = time.monotonic()
+
+    def tell(self, done: int) -> None:
+        """Say it, once a second."""
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN and self._num_rows:
+            self._last = now
+            self._tick.parent.mkdir(parents=True, exist_ok=True)
+            self._tick.write_text(f"{done / self._num_rows:.4f}")
+
+    def end(self) -> None:
+        """Take the file away: the part is whole."""
+        self._tick.unlink(missing_ok=True)
+
+
+def read_ticks(folder: Path) -> dict[str, float]:
+    """Return, by the name of a part that is being made, the share of its rows that is done."""
+    shares = {}
+    for tick in folder.glob(f".*{_SUFFIX}"):
+        try:
+            shares[tick.name[1 : -len(_SUFFIX)]] = float(tick.read_text())
+        except (OSError, ValueError):
+            continue  # taken away, or half written
+    return shares

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from microcoder.dataset.pipeline.parts import read_kept, write_part
+from microcoder.dataset.pipeline.parts import Ticker, read_kept, write_part
 from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, load, open_work
-from microcoder.dataset.pipeline.ticks import Ticker
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.formats.candidates import Candidate
 from microcoder.machine import count_processors

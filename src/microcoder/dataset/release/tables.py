@@ -7,7 +7,9 @@ lineage-00000.parquet    one change to one field of a kept problem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +18,6 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from microcoder.dataset.process.shown import count_hidden
-from microcoder.dataset.release.tally import Tally
 from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.runs import write_parquet
@@ -26,6 +27,11 @@ MARKER = "manifest.json"
 """Written last: a folder without it holds no whole corpus."""
 _ROWS_PER_FILE, _CHARACTERS_PER_FILE = 2000, 64 << 20
 Told = TypeVar("Told", bound=tuple[Any, ...])
+
+UNKNOWN = "not stated"
+_NOT_MEASURED = "not measured: tests enough, or no mutants"
+_MANY = 10
+_COUNTED = ("licence", "year", "difficulty", "dataset", "style", "hidden tests", "mutation score")
 
 _TEXT, _TEXTS, _REAL = pa.string(), pa.list_(pa.string()), pa.float64()
 _PROBLEMS = pa.schema(
@@ -63,6 +69,40 @@ _REJECTED = pa.schema(
     [(name, _TEXT) for name in ("id", "dataset", "source_row", "stage", "reason", "detail", "raw", "candidate")]
 )
 _LINEAGE = pa.schema([(name, _TEXT) for name in ("id", "stage", "step", "field", "detail")])
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted while the tables are written, so that the card can say what is inside."""
+
+    num_problems: int = 0
+    num_tests: int = 0
+    num_generated: int = 0
+    """Tests that were made here."""
+    num_rejected: int = 0
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED})
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def count_problem(self, row: Mapping[str, Any]) -> None:
+        """Count a row of the problems table."""
+        self.num_problems += 1
+        self.num_tests += row["num_tests"]
+        self.num_generated += row["num_generated_tests"]
+        hidden, score = row["num_hidden_tests"], row["mutation_score"]
+        self.counts["hidden tests"]["10 or more" if hidden >= _MANY else str(hidden)] += 1
+        self.counts["mutation score"][_NOT_MEASURED if score is None else f"{int(10 * score) / 10:.1f}"] += 1
+        difficulty = row["difficulty"]
+        self.counts["licence"][row["licence"] or UNKNOWN] += 1
+        self.counts["year"][row["date"][:4] or UNKNOWN] += 1
+        self.counts["difficulty"][UNKNOWN if difficulty is None else f"{int(2 * difficulty) / 2:.1f}"] += 1
+        self.counts["dataset"][row["dataset"]] += 1
+        style = "function call" if row["fn_name"] else "stdin and stdout"
+        self.counts["style"][f"{row['programming_language']}, {style}"] += 1
+
+    def count_rejection(self, row: Mapping[str, Any]) -> None:
+        """Count a row of the rejected table."""
+        self.num_rejected += 1
+        self.reasons[row["stage"], row["reason"]] += 1
 
 
 def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
