@@ -93,6 +93,11 @@ def restore_powers(
     return Restored(lifted, tuple(dict.fromkeys(why)), is_unclear=False)
 
 
+def restore_moduli(text: str) -> str:
+    """Return the text with `109 + 7` as `10^9 + 7`."""
+    return _MODULUS.sub(_lift, text)
+
+
 def _ends_a_range(text: str, found: re.Match[str]) -> bool:
     before, after = text[max(0, found.start() - _WINDOW) : found.start()], text[found.end() : found.end() + _WINDOW]
     return _BEHIND.search(before) is not None or _AHEAD.match(after) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
@@ -16,7 +17,7 @@ from microcoder.dataset.process.instructions import find_starter_code, strip_ins
 from microcoder.dataset.process.languages import LanguageSettings, identify
 from microcoder.dataset.process.old_checkers import convert_checker
 from microcoder.dataset.process.order import find_order
-from microcoder.dataset.process.powers import LOST_IN, restore_powers
+from microcoder.dataset.process.powers import LOST_IN, restore_moduli, restore_powers
 from microcoder.dataset.process.samples import restore_samples
 from microcoder.dataset.process.sections import Sections, normalise, render, split
 from microcoder.dataset.process.testcases import normalise_tests
@@ -133,7 +134,9 @@ def _restore_powers(candidate: Candidate) -> Candidate:
         return candidate.change("process", RESTORE_POWERS, "nothing shows whether a power was lost", flags=flags)
     mended = found.text.split(_BETWEEN)
     others = tuple((title, text) for (title, _), text in zip(sections.other, mended[len(names) :], strict=True))
-    changed = Sections(**dict(zip(names, mended, strict=False)), examples=sections.examples, other=others)
+    # Of what explains an example only a modulus: other numbers there are its own.
+    examples = tuple(replace(one, explanation=restore_moduli(one.explanation)) for one in sections.examples)
+    changed = Sections(**dict(zip(names, mended, strict=False)), examples=examples, other=others)
     return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed), flags=flags)
 
 
