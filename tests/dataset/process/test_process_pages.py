@@ -79,3 +79,12 @@ def test_an_explanation_below_its_bold_label_begins_with_its_own_words() -> None
     )
     (example,) = split(clean(page).text).examples
     assert (example.input, example.output, example.explanation) == ("n = 3", "2", "Two of them.")
+
+
+def test_tables_of_code_are_samples_or_are_there_for_their_looks() -> None:
+    cells = "<td><pre>1 2\n</pre></td><td><pre>3\n</pre></td>"
+    heads = "<tr><td><br/><span>Input</span><br/>&nbsp;</td><td><span>Output</span></td></tr>"
+    (example,) = read(f"<p>Add.</p><table>{heads}<tr>{cells}</tr></table>").examples
+    assert (example.input, example.output) == ("1 2", "3")
+    looks = clean(f"<p>Add.</p><table><tr>{cells}</tr></table>").text
+    assert looks == "Add.\n\n```\n1 2\n```\n\n```\n3\n```\n"

@@ -35,7 +35,7 @@ _DRAWING = re.compile(r"<\?xml[^<>]{0,200}\?>\s*(?=(?:<!--[^<>]{0,200}-->\s*)?<s
 _QUOTED = re.compile(r"(?<![=\w])\"[^\"\n]*<[^\"\n]*\"")
 _EMPHASIS = ("b", "strong", "i", "em")
 _ITEM = re.compile(r"<(/?)(li|ul|ol)\b[^<>]*>", re.IGNORECASE)
-_SAMPLE = re.compile(r"(sample|example)s?\s+(in|out)put\s*(\d*)", re.IGNORECASE)
+_SAMPLE = re.compile(r"(?:(?:sample|example)s?\s+)?(in|out)put\s*(\d*)", re.IGNORECASE)
 
 
 def drop_embedded(text: str) -> str:
@@ -180,11 +180,15 @@ def _script(inner: str, sign: str) -> str:
 def _lay_out_samples(soup: Any) -> None:
     """Turn samples that lie beside each other, in a table or in boxes, into headings with code below."""
     for table in soup.find_all("table"):
-        heads = [cell.get_text(" ", strip=True) for cell in table.find_all("th")]
         codes = table.find_all("pre")
-        named = [head for head in heads if _SAMPLE.fullmatch(head)]
-        if codes and len(named) == len(codes):
-            _replace(soup, table, [(head, _code_of(code)) for head, code in zip(named, codes, strict=True)])
+        said = [cell.get_text(" ", strip=True) for cell in table.find_all(["th", "td"]) if not cell.find("pre")]
+        heads = [f"Sample {found[1]}put {found[2]}" for text in said if (found := _SAMPLE.fullmatch(text))]
+        if codes and len(heads) == len(codes):
+            _replace(soup, table, [(head, _code_of(code)) for head, code in zip(heads, codes, strict=True)])
+        elif codes:
+            # A table of blocks of code is there for its looks.
+            for part in (*table.find_all(["thead", "tbody", "tr", "th", "td"]), table):
+                part.unwrap()
     for box in soup.find_all("div", class_="sample-test"):
         # Codeforces: a box for the input and one for the output, each with its title.
         pairs = [
