@@ -1,4 +1,6 @@
-"""What MkDocs does not do by itself: files outside docs/ that pages link to, equations without a script, llms.txt."""
+"""What MkDocs does not do by itself: files that pages link to outside docs/, equations without a
+script, search without a network, llms.txt.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
 
 ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"(\]\()([^)\s#]+)")
@@ -52,6 +55,12 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         return convert(text, display="block" if match[2] == "[" else "inline")
 
     return _MATHS.sub(replace, html)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Load from the site itself what the offline plugin loads from a server."""
+    assets = get_relative_url("assets/iframe-worker.js", page.url)
+    return output.replace("https://unpkg.com/iframe-worker/shim", assets)
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
@@ -98,7 +107,9 @@ def _section_of(page: Page) -> str:
 
 
 def _first_sentence(markdown: str) -> str:
-    plain = re.sub(r"^(#.*|!.*|```.*?```|\|.*|<.*|::: .*)$", "", markdown, flags=re.MULTILINE | re.DOTALL)
-    paragraph = next((part for part in plain.split("\n\n") if part.strip()), "")
-    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
-    return re.split(r"(?<=[.?!]) ", text)[0]
+    """Return the first sentence that is no heading, table, picture, code or HTML."""
+    plain = re.sub(r"^```.*?^```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    paragraphs = (part.strip() for part in plain.split("\n\n"))
+    text = next((part for part in paragraphs if part and not re.match(r"#|!|\||<|:::|    |- ", part)), "")
+    linked = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(text.split()))
+    return re.split(r"(?<=[.?!]) ", linked)[0]
