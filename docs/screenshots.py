@@ -13,7 +13,8 @@ from PIL import Image
 from microcoder.viewer import open_collection, write_bundle
 
 ASSETS = Path(__file__).parent / "assets"
-_CHROMIUM = "chromium --headless --no-sandbox --hide-scrollbars --virtual-time-budget=5000 --window-size=1100,900".split()
+_CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--hide-scrollbars", "--virtual-time-budget=5000"]
+_SIZE = "--window-size=1100,900"
 
 
 def main(run: Path) -> None:
@@ -29,7 +30,7 @@ def main(run: Path) -> None:
 
 
 def _picture(address: str, target: Path) -> None:
-    subprocess.run([*_CHROMIUM, f"--screenshot={target}", address], check=True, capture_output=True)
+    subprocess.run([*_CHROMIUM, _SIZE, f"--screenshot={target}", address], check=True, capture_output=True)
     Image.open(target).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(target, optimize=True)
 
 
