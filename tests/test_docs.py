@@ -61,6 +61,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", CURRENT, ids=name_of)
+def test_files_of_the_repository_that_are_named_exist(page: Path) -> None:
+    named = re.findall(
+        r"\b(?:benchmarks|recipes|examples|studies|containers)/[\w./-]*\w", page.read_text(encoding="utf-8")
+    )
+    assert not [name for name in named if not any((base / name).exists() for base in (ROOT, page.parent))]
+
+
+@pytest.mark.parametrize("page", CURRENT, ids=name_of)
 def test_command_lines_parse(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     wrong = [f"{' '.join(words)}: {fault}" for words, whole in commands_of(text) if (fault := fault_of(words, whole))]
