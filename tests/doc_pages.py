@@ -13,11 +13,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-_IGNORED = {".venv", "site", "runs", "node_modules", ".cache"}
 PAGES = sorted(
-    path
-    for path in ROOT.rglob("*.md")
-    if not any(part in _IGNORED or part.startswith(".venv") for part in path.relative_to(ROOT).parts)
+    [
+        *ROOT.glob("*.md"),
+        *(page for name in ("docs", "recipes", "studies", "examples") for page in (ROOT / name).rglob("*.md")),
+    ]
 )
 _FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[[^]\n]*(?:\n[^]\n]*)?\]\(([^)\s]+)\)|!\[[^]]*\]\(([^)\s]+)\)")
