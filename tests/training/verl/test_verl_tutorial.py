@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from verl_runs import needs_verl
 
 from doc_pages import DOCS, do_tutorial, stand_in
-from microcoder.training.engines.verl.names import DEVICE_VARIABLE, ROLLOUT
 
-ON_CPU = f""" actor_rollout_ref.rollout.name={ROLLOUT} actor_rollout_ref.rollout.load_format=auto trainer.device=cpu \
+# What a run of engine verl without GPUs is told; verl_runs has verl's processes learn it.
+ON_CPU = """ actor_rollout_ref.rollout.name=transformers actor_rollout_ref.rollout.load_format=auto trainer.device=cpu \
     actor_rollout_ref.rollout.free_cache_engine=False actor_rollout_ref.rollout.dtype=float32 \
     actor_rollout_ref.rollout.agent.num_workers=1 actor_rollout_ref.rollout.tensor_model_parallel_size=1 \
     actor_rollout_ref.model.use_remove_padding=False +actor_rollout_ref.model.override_config.attn_implementation=sdpa \
@@ -29,7 +30,11 @@ def test_the_judge_as_a_reward_in_verl(tmp_path: Path, tiny_checkpoint: Path) ->
     output = do_tutorial(
         DOCS / "tutorials" / "reward-verl.md",
         folder,
-        environment=stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path) | {DEVICE_VARIABLE: "cpu"},
+        environment={
+            **stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path),
+            "MICROCODER_VERL_DEVICE": "cpu",
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        },
         more={"main_ppo": ON_CPU},
     )
     assert "critic/score/mean" in output
