@@ -19,6 +19,7 @@ from mkdocs.utils import get_relative_url
 ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"(\]\()([^)\s#]+)")
 _MATHS = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+_SHIM = "https://unpkg.com/iframe-worker/shim"
 _PAGES: list[Page] = []
 
 
@@ -59,8 +60,12 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Load from the site itself what the offline plugin loads from a server."""
-    assets = get_relative_url("assets/iframe-worker.js", page.url)
-    return output.replace("https://unpkg.com/iframe-worker/shim", assets)
+    return output.replace(_SHIM, get_relative_url("assets/iframe-worker.js", page.url))
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    """Do the same in 404.html."""
+    return output_content.replace(_SHIM, "assets/iframe-worker.js")
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
