@@ -35,6 +35,8 @@ from microcoder.machine import lock_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
+STUDY_NAMES = "names.jsonl"
+"""Beside the runs of a study: folder, study, level and seed, a line for each use of a run."""
 _LOCK_PATIENCE_SECONDS = 3.0
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
