@@ -3,8 +3,9 @@
     python benchmarks/viewer.py [--folder FOLDER] [--bundle]
 
 Writes a run of 196 steps x 64 problems x 8 samples (prompts of 1 kB, responses of 4 kB on average), serves it as
-`microcoder view` does, and times in the page: from the start of the navigation to the frame that shows content, and
-from a changed filter to the frame that shows its list. The folder is kept and used again.
+`microcoder view` does, and times in the page: from the start of the navigation to the frame that shows content, from a
+changed filter or search to the frame that shows its list, and from a new step in the run's folder to the page that
+tells of it. The folder is kept and used again.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from microcoder.viewer import ViewerServer, open_collection, write_bundle
 
 NUM_STEPS, NUM_PROBLEMS, NUM_SAMPLES = 196, 64, 8
 NUM_OPENINGS = 7
+NUM_SEARCHES = 4
 VERDICTS = ("accepted", "wrong_answer", "runtime_error", "time_limit", "no_code")
 WORDS = [f"{random.Random(n).randrange(36**4):x}" for n in range(3000)]
 
@@ -60,7 +62,9 @@ FILTERS = [
     ("truncated", "yes"),
     ("masked", "yes"),
     ("problem", "p-0001"),
+    ("only", "slowest"),
     ("step", "100-150"),
+    ("order", "first"),
     ("order", "longest"),
     ("order", "advantage"),
 ]
@@ -110,6 +114,53 @@ def step_metrics(step: int) -> StepMetrics:
         step, share, {"easy": share, "medium": share / 2, "hard": share / 4}, 900, 4000, 0.6, 1.0, 4096, 0.1, 0.02,
         0.05, 0.0, 0.3, {}, {}, {}, {"loss": 0.1, "grad_norm": 0.3}, {"generate": 30.0, "judge": 4.0, "update": 20.0},
     )  # fmt: skip
+
+
+SEARCHES = [
+    ("rare word", WORDS[7] + " " + WORDS[11], ""),
+    ("common word", WORDS[3], ""),
+    ("nowhere", "thereisnosuchword", ""),
+    ("expression", r"print\(0\.12\d+", "yes"),
+    ("expression, nowhere", r"def \w+\(self\):\s+return", "yes"),
+    ("expression, case kept", r"[A-Z]{4}\d", "yes"),
+]
+
+
+def measure_searches(browser: Chromium) -> None:
+    for name, text, regex in SEARCHES:
+        # A search is remembered: each is asked once, each time for another word of the same kind.
+        browser.run(f"viewer.state.go({{text: '', regex: {json.dumps(regex)}, order: 'first'}}, {{replace: true}})")
+        browser.wait("document.getElementById('found')")
+        took = []
+        for number in range(NUM_SEARCHES):
+            words = (
+                text
+                if regex
+                else " ".join(
+                    WORDS[(WORDS.index(w) + number) % 3000] if w in WORDS else w + "q" * number for w in text.split()
+                )
+            )
+            words = f"(?:{words}){{1,{number + 1}}}" if regex else words
+            took.append(browser.run(SET.format(field='"filter-text"', value=json.dumps(words))))
+        told(f"search, {name}", took)
+
+
+def measure_following(browser: Chromium, root: Path) -> None:
+    run, waits = RunDirectory(root), []
+    for number in range(3):
+        step = NUM_STEPS + 1 + number
+        rows = [
+            rollout(random.Random(step), step, n // NUM_SAMPLES, n % NUM_SAMPLES)
+            for n in range(NUM_PROBLEMS * NUM_SAMPLES)
+        ]
+        write_rollouts(run.rollout_file(step), rows)
+        append_row(run.metrics, step_metrics(step).as_row())
+        began = time.perf_counter()
+        browser.wait(f"document.querySelector('fieldset').textContent.includes('{step} steps')")
+        waits.append(1000 * (time.perf_counter() - began))
+        time.sleep(0.7)
+    run.rewind(NUM_STEPS)
+    told("a new step is shown after", waits)
 
 
 def measure(browser: Chromium, base: str) -> None:
@@ -174,6 +225,17 @@ def main() -> None:
         with ViewerServer(collection, port=0) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             measure(browser, server.url)
+            parts = collection["large"].parts()
+            timed("read the texts, once", lambda: collection.searcher.warm(parts))
+            held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(f"{held:,.0f} MiB held at most")
+            browser.open(f"{server.url}#view=rollouts&run=large&order=first")
+            browser.wait("document.querySelector('.rows a')")
+            measure_searches(browser)
+            browser.open(f"{server.url}#view=curves")
+            browser.wait("document.querySelector('.plot')")
+            time.sleep(5)
+            measure_following(browser, root)
             server.shutdown()
         if options.bundle:
             folder = options.folder / "bundle"

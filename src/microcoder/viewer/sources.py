@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from microcoder.errors import DataError
-from microcoder.runs import STUDY_NAMES, read_json, read_rows
+from microcoder.runs import read_json
 from microcoder.viewer.index import Index
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_files
 from microcoder.viewer.search import Part, Searcher
@@ -106,12 +106,11 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
 
 
 def name_run(root: Path, manifest: Row) -> str:
-    """Return a run's own name; of a study's run, its level and seed, as the study wrote beside its runs."""
+    """Return a run's own name; of a study's run, the study, level and seed, as `runs.json` beside it has them."""
     folder = root.resolve()
-    for row in read_rows(folder.parent / STUDY_NAMES):
-        if row.get("folder") == folder.name:
-            return f"{row.get('level')}, seed {row.get('seed')}"
-    return str(manifest.get("name") or folder.name)
+    beside = folder.parent / "runs.json"
+    labels = read_json(beside, what="list of a study's runs").get(folder.name) if beside.is_file() else None
+    return str(labels[0] if labels else manifest.get("name") or folder.name)
 
 
 def _open(path: Path, tests: ProblemTests | None) -> Source:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from microcoder.config import flatten
@@ -23,7 +22,7 @@ from microcoder.viewer.charts import draw_training, list_alarms
 from microcoder.viewer.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexBuilder
 from microcoder.viewer.parquet_file import ROWS_AT_ONCE, present, read_row
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_run
-from microcoder.viewer.search import Part, Texts
+from microcoder.viewer.search import Part, Texts, pc
 from microcoder.viewer.sources import About, Row, name_run
 
 _WORDS = tuple(name for name in WORDS if name != "split")
