@@ -225,7 +225,7 @@ def main() -> None:
         with ViewerServer(collection, port=0) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             measure(browser, server.url)
-            parts = collection["large"].parts()
+            parts = collection["large"].parts(collection["large"].index())
             timed("read the texts, once", lambda: collection.searcher.warm(parts))
             held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             print(f"{held:,.0f} MiB held at most")

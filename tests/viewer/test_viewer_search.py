@@ -27,7 +27,7 @@ TEXTS = [
 def part(rows: list[dict[str, str | None]], key: str = "file") -> Part:
     texts = {name: pa.array([row[name] for row in rows], pa.string()) for name in rows[0]}
     texts["prompt"] = texts["prompt"].dictionary_encode()
-    return Part((key,), len(rows), lambda: texts)
+    return Part(key, 0, len(rows), lambda: texts)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_texts_beyond_what_may_be_held_are_read_again() -> None:
         return {"response": pa.array(["abc"])}
 
     searcher = Searcher(held_bytes=0)
-    parts = [Part(("one",), 1, read)]
+    parts = [Part("one", 0, 1, read)]
     assert searcher.find(parts, Needle("b"))[0]
     assert searcher.find(parts, Needle("c"))[0]
     assert len(reads) == 2
@@ -101,13 +101,27 @@ def test_texts_beyond_what_may_be_held_are_read_again() -> None:
     assert len(reads) == 2  # What was found is remembered.
 
 
+def test_a_changed_file_is_read_again_and_its_old_texts_are_let_go() -> None:
+    searcher = Searcher()
+    for state, word in enumerate(("old", "new")):
+        texts = {"response": pa.array([word])}
+        part_ = Part("file", state, 1, lambda texts=texts: texts)
+        assert searcher.find([part_], Needle(word))[0]
+    assert not searcher.find([part_], Needle("old"))[0]
+    assert len(searcher._texts) == 1
+    with pytest.raises(DataError, match="changed while it was searched"):
+        searcher.find([Part("other", 0, 2, lambda: {"response": pa.array(["x"])})], Needle("x"))
+
+
 def test_errors_and_programs_of_a_run_are_searched(shelf: Path) -> None:
     collection = open_collection([shelf / "one", shelf / "eval"])
     records = records_of(collection, "one")
     for text, verdicts in (("got '<2>'", {"wrong_answer", "runtime_error"}), ("map(int, input()", {"accepted"})):
-        mask = collection.searcher.find(collection["one"].parts(), Needle(text))
+        mask = collection.searcher.find(collection["one"].parts(collection["one"].index()), Needle(text))
         assert {record["verdict"] for record, hit in zip(records, mask, strict=True) if hit} == verdicts
-    mask = collection.searcher.find(collection["eval"].parts(), Needle("got 1", field="errors"))
+    mask = collection.searcher.find(
+        collection["eval"].parts(collection["eval"].index()), Needle("got 1", field="errors")
+    )
     assert list(mask) == [False, True, False, True]
 
 
@@ -115,11 +129,10 @@ def test_the_parts_of_a_run_follow_its_files(tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=2, evaluate_every=1)
     collection = open_collection([run])
     source = collection["demo"]
-    assert sum(part.num_rows for part in source.parts()) == 0  # Nothing was looked at yet.
     index = source.index()
-    parts = source.parts()
+    parts = source.parts(index)
     assert [part.num_rows for part in parts] == [24, 24, 24, 24, 24]
     steps = [(int(index.columns["step"][place]), index.record(place)["split"]) for place in range(0, 120, 24)]
     assert steps == [(0, "heldout"), (1, "train"), (1, "heldout"), (2, "train"), (2, "heldout")]
-    assert [Path(str(part.key[0])).parent.name for part in parts] == ["evaluations", "rollouts"] * 2 + ["evaluations"]
-    assert RunDirectory(run).rollout_file(2) == Path(str(parts[3].key[0]))
+    assert [Path(str(part.name)).parent.name for part in parts] == ["evaluations", "rollouts"] * 2 + ["evaluations"]
+    assert RunDirectory(run).rollout_file(2) == Path(str(parts[3].name))

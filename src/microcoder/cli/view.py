@@ -23,8 +23,8 @@ def view(
 ) -> None:
     """Show runs in a browser: their curves over each other, and every rollout with its tests; search, compare, follow.
 
-    An open page shows what runs that are still going add to their folders. Without --bundle it serves the page on this machine until Ctrl-C, and only
-    to this machine; from elsewhere, type `ssh -L 8642:127.0.0.1:8642 HOST`.
+    An open page shows what runs that are still going add to their folders. Without --bundle it serves the page on this
+    machine until Ctrl-C, and only to this machine; from elsewhere, type `ssh -L 8642:127.0.0.1:8642 HOST`.
 
     Parameters
     ----------

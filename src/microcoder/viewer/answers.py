@@ -55,17 +55,17 @@ def send_index(collection: Collection, words: Words) -> bytes:
 def search_texts(collection: Collection, words: Words) -> Row:
     """Return which rollouts hold a text: a bit each, in the order of the index of that version."""
     source = collection[words.get("run", "")]
-    version = source.index().version
-    mask = collection.searcher.find(source.parts(), _read_needle(words))
+    index = source.index()
+    mask = collection.searcher.find(source.parts(index), _read_needle(words))
     bits = base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
-    return {"version": version, "num": len(mask), "bits": bits}
+    return {"version": index.version, "num": len(mask), "bits": bits}
 
 
 def quote_texts(collection: Collection, words: Words) -> Row:
     """Return the first hit in each of some rollouts, named by their places in the index."""
     source = collection[words.get("run", "")]
     places = [int(place) for place in re.findall(r"\d{1,9}", words.get("places", ""))][:_MOST_QUOTES]
-    return {"quotes": collection.searcher.quote(source.parts(), _read_needle(words), places)}
+    return {"quotes": collection.searcher.quote(source.parts(source.index()), _read_needle(words), places)}
 
 
 def show_rollout(collection: Collection, words: Words) -> Row:

@@ -44,13 +44,13 @@ class LineSource:
         """Return what changes with the lines."""
         return str(self.index().version)
 
-    def parts(self) -> list[Part]:
+    def parts(self, index: Index) -> list[Part]:
         """Return the texts of all rollouts, some lines a part."""
-        index = self.index()
         starts = range(0, len(index), _ROWS_A_PART)
         return [
             Part(
-                (id(self), index.version, start),
+                (id(self), start),
+                index.version,
                 min(_ROWS_A_PART, len(index) - start),
                 functools.partial(self._read_texts, index, start),
             )

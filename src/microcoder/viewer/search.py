@@ -41,8 +41,10 @@ Texts = Mapping[str, Any]
 class Part:
     """Rollouts that lie together, in the order of the index."""
 
-    key: tuple[object, ...]
-    """Which ones, and in what state: equal keys, equal texts."""
+    name: object
+    """Which ones."""
+    state: object
+    """Of their file: as long as it is the same, so are the texts."""
     num_rows: int
     read: Callable[[], Texts]
 
@@ -74,8 +76,8 @@ class Searcher:
 
     def __init__(self, *, held_bytes: int = HELD_BYTES) -> None:
         self._held_bytes, self._num_bytes = held_bytes, 0
-        self._texts: OrderedDict[tuple[object, ...], Texts] = OrderedDict()
-        self._found: OrderedDict[tuple[object, Needle], NDArray[np.bool_]] = OrderedDict()
+        self._texts: dict[object, tuple[object, Texts]] = {}
+        self._found: OrderedDict[tuple[object, object, Needle], NDArray[np.bool_]] = OrderedDict()
         self._lock = threading.Lock()
 
     def find(self, parts: Sequence[Part], needle: Needle) -> NDArray[np.bool_]:
@@ -114,12 +116,14 @@ class Searcher:
             self._read(part)
 
     def _find_in(self, part: Part, needle: Needle) -> NDArray[np.bool_]:
-        known = (part.key, needle)
+        known = (part.name, part.state, needle)
         with self._lock:
             if known in self._found:
                 return self._found[known]
         mask = np.zeros(part.num_rows, dtype=bool)
         for field, texts in self._read(part).items():
+            if len(texts) != part.num_rows:
+                raise DataError("the run changed while it was searched; search again")
             if needle.field in ("", field):
                 mask |= _matches(texts, needle)
         with self._lock:
@@ -130,21 +134,18 @@ class Searcher:
 
     def _read(self, part: Part) -> Texts:
         with self._lock:
-            if part.key in self._texts:
-                return self._texts[part.key]
+            state, texts = self._texts.get(part.name, (None, {}))
+            if state == part.state:
+                return texts
+            self._num_bytes -= sum(array.nbytes for array in texts.values())
+            self._texts.pop(part.name, None)
         texts = part.read()
         size = sum(array.nbytes for array in texts.values())
         with self._lock:
-            if part.key not in self._texts and self._num_bytes + size <= self._held_bytes:
-                self._texts[part.key] = texts
+            if part.name not in self._texts and self._num_bytes + size <= self._held_bytes:
+                self._texts[part.name] = part.state, texts
                 self._num_bytes += size
         return texts
-
-    def forget(self, wanted: set[tuple[object, ...]]) -> None:
-        """Let go of the texts of parts that are no more."""
-        with self._lock:
-            for key in [key for key in self._texts if key not in wanted]:
-                self._num_bytes -= sum(array.nbytes for array in self._texts.pop(key).values())
 
 
 def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:

@@ -75,7 +75,7 @@ class ViewerServer(ThreadingHTTPServer):
             source.index()
             source.tests.names()
         for source in self.collection.sources.values():
-            self.collection.searcher.warm(source.parts())
+            self.collection.searcher.warm(source.parts(source.index()))
 
 
 class _Handler(BaseHTTPRequestHandler):

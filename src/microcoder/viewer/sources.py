@@ -46,7 +46,7 @@ class Source(Protocol):
         """Return what changes whenever `index` or `about` would return something else."""
         ...
 
-    def parts(self) -> list[Part]:
+    def parts(self, index: Index) -> list[Part]:
         """Return the texts of all rollouts, in the order of the index."""
         ...
 

@@ -79,14 +79,14 @@ class TrainingSource:
         """Return what changes with the rollouts or the metrics."""
         return f"{self.index().version} {self._draw().stamp}"
 
-    def parts(self) -> list[Part]:
+    def parts(self, index: Index) -> list[Part]:
         """Return the texts of all rollouts, a part a file."""
         with self._lock:
             found = []
             for name, num_rows in self._builder.num_rows.items():
                 split, _, step = name.partition("/")
                 path = self._path(split, int(step))
-                part = Part((str(path), *self._seen[name]), num_rows, functools.partial(_read_texts, path))
+                part = Part(str(path), self._seen[name], num_rows, functools.partial(_read_texts, path))
                 found.append(((int(step), SPLITS.index(split)), part))
         return [part for _, part in sorted(found, key=lambda pair: pair[0])]
 

@@ -45,7 +45,7 @@ viewer.compare = (() => {
     const steps = history.map(({ step, solved, scored, places }) => [`${places[0]}`, `${step} (${solved} of ${scored} passed)`]);
     const samples = entry.places.map((other) => [`${other}`, `#${viewer.columns.record(index, other).sample_index} ${words(viewer.columns.record(index, other).verdict)}`]);
     const open = (value) => choose(name(run, id_of(+value)));
-    const rollout = await viewer.sample.load(source, run, id_of(at), null);
+    const rollout = await viewer.sample.load(source, run, id_of(at), null, viewer.columns.record(index, at).verdict);
     const facts = [`${rollout.tests_passed ?? "?"} of ${rollout.tests_total ?? "?"} tests`, rollout.num_tokens === null ? "" : `${rollout.num_tokens} tokens`, rollout.reward === null ? "unscored" : `reward ${+rollout.reward.toFixed(3)}`, rollout.split === "train" && rollout.advantage !== null ? `advantage ${viewer.list.signed(rollout.advantage)}` : ""];
     const element = make(
       "section",

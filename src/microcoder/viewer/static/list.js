@@ -132,9 +132,9 @@ viewer.list = (() => {
     if (!answer || !answer.total) return null;
     const { index, places, rows, total } = answer;
     const here = state.at ? places.indexOf(viewer.columns.find(index, state.at)) : -1;
-    if (here < 0) return rows.at(direction > 0 ? 0 : -1)?.id ?? null;
+    if (here < 0) return rows.at(direction > 0 ? 0 : -1) ?? null;
     const next = here + direction;
-    return next < 0 || next >= total ? null : viewer.columns.record(index, places[next]).id;
+    return next < 0 || next >= total ? null : viewer.columns.record(index, places[next]);
   }
 
   // With a search, what stands around the first hit of each row; it comes after the list.

@@ -89,9 +89,11 @@
       return;
     }
     const search = viewer.state.search(state);
-    const key = JSON.stringify([state.run, state.at, search]);
+    const place = viewer.columns.find(index, state.at);
+    const verdict = place < 0 ? "" : viewer.columns.record(index, place).verdict;
+    const key = JSON.stringify([state.run, state.at, search, verdict]);
     if (drawn.sample === key) return;
-    const rollout = await viewer.sample.load(source, state.run, state.at, search);
+    const rollout = await viewer.sample.load(source, state.run, state.at, search, verdict);
     if (!places || current().at !== state.at || current().run !== state.run) return;
     drawn.sample = key;
     viewer.sample.render(places.sample, source, current(), index, rollout);
@@ -100,16 +102,16 @@
     viewer.hits.show(places.sample, rollout.matches);
     say(`${rollout.problem_id}, sample ${rollout.sample_index}, ${words(rollout.verdict)}`);
     // The neighbours are read ahead, so that j and k show them at once.
-    for (const id of [1, -1].map((direction) => viewer.list.neighbour(state, direction))) {
-      if (id) viewer.sample.load(source, state.run, id, search).catch(() => null);
+    for (const row of [1, -1].map((direction) => viewer.list.neighbour(state, direction))) {
+      if (row) viewer.sample.load(source, state.run, row.id, search, row.verdict).catch(() => null);
     }
   }
 
   function step(direction) {
     const state = current();
     if (state.view !== "rollouts") return;
-    const id = viewer.list.neighbour(state, direction);
-    if (id) viewer.state.go({ at: id, from: "" }, { replace: Boolean(state.at) });
+    const row = viewer.list.neighbour(state, direction);
+    if (row) viewer.state.go({ at: row.id, from: "" }, { replace: Boolean(state.at) });
     else say(direction > 0 ? "the last rollout" : "the first rollout");
   }
 

@@ -36,7 +36,7 @@ viewer.problems = (() => {
   function map(listed, state, split) {
     const isTogether = split !== "train";
     const steps = [...new Set(listed.flatMap(({ history }) => history.map(({ step }) => step)))].sort((a, b) => a - b);
-    const most = Math.max(...listed.map(({ history }) => history.length));
+    const most = listed.reduce((longest, { history }) => Math.max(longest, history.length), 0);
     const times = isTogether ? steps.slice(-MOST_TIMES) : Array.from({ length: Math.min(most, MOST_TIMES) }, (_, i) => i);
     const left = (isTogether ? steps.length : most) - times.length;
     const head = times.map((time) => make("th", { scope: "col" }, isTogether ? `step ${time}` : `time ${time + 1}`));

@@ -13,8 +13,9 @@ viewer.sample = (() => {
   };
 
   // Recent rollouts are kept, so that going back and forth is instant; null when it is not there.
-  async function load(source, run, id, search) {
-    const key = JSON.stringify([run, id, search]);
+  // `state` is what is known of the rollout's verdict: one that was not judged yet is read again when it is.
+  async function load(source, run, id, search, state) {
+    const key = JSON.stringify([run, id, search, state]);
     if (!kept.has(key)) {
       kept.set(key, source.rollout(run, id, search ?? {}));
       kept.get(key).catch(() => kept.delete(key));
