@@ -14,11 +14,12 @@ import argparse
 import json
 import random
 import resource
+import shutil
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,6 +33,7 @@ from microcoder.runs import RunDirectory, append_row, write_json, write_rollouts
 from microcoder.viewer import ViewerServer, open_collection, write_bundle
 
 NUM_STEPS, NUM_PROBLEMS, NUM_SAMPLES = 196, 64, 8
+NUM_DISTINCT = 14
 NUM_OPENINGS = 7
 NUM_SEARCHES = 4
 VERDICTS = ("accepted", "wrong_answer", "runtime_error", "time_limit", "no_code")
@@ -71,12 +73,25 @@ FILTERS = [
 
 
 def write_run(root: Path) -> None:
+    """Problems come again every `NUM_DISTINCT` steps, with the rollouts they had: what is read is as much as ever."""
     drawn, run = random.Random(0), RunDirectory(root)
     for step in range(1, NUM_STEPS + 1):
-        rows = [rollout(drawn, step, n // NUM_SAMPLES, n % NUM_SAMPLES) for n in range(NUM_PROBLEMS * NUM_SAMPLES)]
-        write_rollouts(run.rollout_file(step), rows)
-        append_row(run.metrics, step_metrics(step).as_row())
+        if step <= NUM_DISTINCT:
+            write_step(run, drawn, step)
+        else:
+            shutil.copyfile(run.rollout_file((step - 1) % NUM_DISTINCT + 1), run.rollout_file(step))
+    append_metrics(run, range(1, NUM_STEPS + 1))
     write_json(run.manifest, {"name": "large", "config": {}})
+
+
+def write_step(run: RunDirectory, drawn: random.Random, step: int) -> None:
+    rows = [rollout(drawn, step, n // NUM_SAMPLES, n % NUM_SAMPLES) for n in range(NUM_PROBLEMS * NUM_SAMPLES)]
+    write_rollouts(run.rollout_file(step), rows)
+
+
+def append_metrics(run: RunDirectory, steps: Iterable[int]) -> None:
+    for step in steps:
+        append_row(run.metrics, step_metrics(step).as_row())
 
 
 def rollout(drawn: random.Random, step: int, problem: int, index: int) -> dict[str, Any]:
@@ -116,45 +131,31 @@ def step_metrics(step: int) -> StepMetrics:
     )  # fmt: skip
 
 
-SEARCHES = [
-    ("rare word", WORDS[7] + " " + WORDS[11], ""),
-    ("common word", WORDS[3], ""),
-    ("nowhere", "thereisnosuchword", ""),
-    ("expression", r"print\(0\.12\d+", "yes"),
-    ("expression, nowhere", r"def \w+\(self\):\s+return", "yes"),
-    ("expression, case kept", r"[A-Z]{4}\d", "yes"),
-]
+# What was found is remembered, so each is asked once, and has others of its kind.
+SEARCHES: dict[str, tuple[str, list[str]]] = {
+    "two words": ("", [f"{WORDS[n]} {WORDS[n + 1]}" for n in range(NUM_SEARCHES)]),
+    "a common word": ("", WORDS[10 : 10 + NUM_SEARCHES]),
+    "nowhere": ("", ["thereisnosuchword" + "x" * n for n in range(NUM_SEARCHES)]),
+    "expression": ("yes", [rf"print\(0\.{n}2\d+" for n in range(NUM_SEARCHES)]),
+    "expression, nowhere": ("yes", [rf"def \w+\(self\):\s{{{n}}}return" for n in range(NUM_SEARCHES)]),
+    "expression, case kept": ("yes", [rf"[A-Z]{{4}}\d{n}" for n in range(NUM_SEARCHES)]),
+}
 
 
 def measure_searches(browser: Chromium) -> None:
-    for name, text, regex in SEARCHES:
-        # A search is remembered: each is asked once, each time for another word of the same kind.
+    for name, (regex, texts) in SEARCHES.items():
         browser.run(f"viewer.state.go({{text: '', regex: {json.dumps(regex)}, order: 'first'}}, {{replace: true}})")
         browser.wait("document.getElementById('found')")
-        took = []
-        for number in range(NUM_SEARCHES):
-            words = (
-                text
-                if regex
-                else " ".join(
-                    WORDS[(WORDS.index(w) + number) % 3000] if w in WORDS else w + "q" * number for w in text.split()
-                )
-            )
-            words = f"(?:{words}){{1,{number + 1}}}" if regex else words
-            took.append(browser.run(SET.format(field='"filter-text"', value=json.dumps(words))))
-        told(f"search, {name}", took)
+        field = json.dumps("filter-text")
+        told(f"search, {name}", [browser.run(SET.format(field=field, value=json.dumps(text))) for text in texts])
 
 
 def measure_following(browser: Chromium, root: Path) -> None:
     run, waits = RunDirectory(root), []
     for number in range(3):
         step = NUM_STEPS + 1 + number
-        rows = [
-            rollout(random.Random(step), step, n // NUM_SAMPLES, n % NUM_SAMPLES)
-            for n in range(NUM_PROBLEMS * NUM_SAMPLES)
-        ]
-        write_rollouts(run.rollout_file(step), rows)
-        append_row(run.metrics, step_metrics(step).as_row())
+        write_step(run, random.Random(step), step)
+        append_metrics(run, [step])
         began = time.perf_counter()
         browser.wait(f"document.querySelector('fieldset').textContent.includes('{step} steps')")
         waits.append(1000 * (time.perf_counter() - began))
