@@ -63,11 +63,11 @@ viewer.code = (() => {
     return rows;
   }
 
-  function drawDiff(before, after) {
+  function drawDiff(before, after, name) {
     const rows = diff(before, after);
     if (rows.every(([sign]) => sign === " ")) return make("p", { class: "soft" }, "The same text.");
     const kinds = { " ": "", "−": "del", "+": "ins" };
-    return make("pre", { class: "diff", tabindex: 0, role: "region", "aria-label": "Differences" }, rows.map(([sign, line]) => (kinds[sign] ? make(kinds[sign], {}, `${sign} ${line}\n`) : `  ${line}\n`)));
+    return make("pre", { class: "diff", tabindex: 0, role: "region", "aria-label": `Differences of the ${name}` }, rows.map(([sign, line]) => (kinds[sign] ? make(kinds[sign], {}, `${sign} ${line}\n`) : `  ${line}\n`)));
   }
 
   return { paint, diff, drawDiff };

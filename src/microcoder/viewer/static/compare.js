@@ -70,7 +70,7 @@ viewer.compare = (() => {
   }
 
   function differences(left, right) {
-    const part = (title, field) => make("section", {}, make("h3", {}, title), typeof left[field] === "string" && typeof right[field] === "string" ? viewer.code.drawDiff(left[field], right[field]) : make("p", { class: "soft" }, `No ${title.toLowerCase()} on ${typeof left[field] === "string" ? "the right" : "the left"}.`));
+    const part = (title, field) => make("section", {}, make("h3", {}, title), typeof left[field] === "string" && typeof right[field] === "string" ? viewer.code.drawDiff(left[field], right[field], title.toLowerCase()) : make("p", { class: "soft" }, `No ${title.toLowerCase()} on ${typeof left[field] === "string" ? "the right" : "the left"}.`));
     const rows = Array.from({ length: Math.max(left.tests.length, right.tests.length) }, (_, i) => [i, left.tests[i]?.verdict ?? "not run", right.tests[i]?.verdict ?? "not run"]).filter(([, one, other]) => one !== other);
     const verdict = (word) => make("td", {}, make("span", { class: `verdict v-${viewer.list.kind(word)}` }, words(word)));
     return make(

@@ -36,7 +36,9 @@ viewer.filters = (() => {
 
   function searchFields() {
     const box = make("input", { type: "checkbox", id: "filter-regex", change: (event) => set("regex", event.target.checked ? "yes" : "") });
-    return [typed("text", "Text", "words  ( / )", SEARCH_PAUSE), chooser("field", "In", FIELDS), make("label", { class: "choice" }, box, "Regular expression")];
+    const text = typed("text", "Search", "words in texts  ( / )", SEARCH_PAUSE);
+    text.classList.add("wide");
+    return [text, chooser("field", "In", FIELDS), make("label", { class: "choice" }, box, "Regular expression")];
   }
 
   function build(runs, state, facets, canSearch) {
@@ -59,7 +61,7 @@ viewer.filters = (() => {
     const form = make(
       "form",
       { class: "filters", role: "search", "aria-label": "Filter rollouts", submit: (event) => event.preventDefault() },
-      runChoice,
+      runs.length > 1 ? runChoice : null,
       canSearch ? searchFields() : make("p", { class: "soft small" }, "Texts of a bundle cannot be searched; `microcoder view` on the run can."),
       typed("problem", "Problem", "part of its id"),
       chooser("verdict", "Verdict", ordered),

@@ -145,7 +145,7 @@ viewer.list = (() => {
     const quotes = await source.quotes(state.run, search, answer.rows.map((row) => row.place)).catch(() => []);
     answer.rows.forEach((row, i) => {
       const line = place.querySelector(`[data-quote="${row.place}"]`);
-      if (line && quotes[i]) replace(line, `${quotes[i].field}: `, shown(quotes[i].before), make("mark", { class: "hit" }, shown(quotes[i].found)), shown(quotes[i].after));
+      if (line && quotes[i]) replace(line, `${quotes[i].field}: `, shown(quotes[i].before).slice(-24), make("mark", { class: "hit" }, shown(quotes[i].found)), shown(quotes[i].after));
     });
   }
 
