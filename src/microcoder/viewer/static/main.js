@@ -161,6 +161,9 @@
   // The address is the state, so the skip link must not go through it.
   document.getElementById("skip").addEventListener("click", (event) => (event.preventDefault(), main.focus()));
 
+  // Both are wanted for a list: they are asked for at once.
+  const opened = viewer.state.read();
+  if (opened.run && opened.view !== "curves") source.index(opened.run).catch(() => null);
   try {
     runs = await source.runs();
   } catch (error) {
