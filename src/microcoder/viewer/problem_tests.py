@@ -15,6 +15,7 @@ from typing import Any
 from microcoder.dataset.benchmarks import Question, is_livecodebench, read_humaneval, read_livecodebench, read_mbpp
 from microcoder.dataset.benchmarks.rows import read_published
 from microcoder.errors import DataError, MicroCoderError
+from microcoder.formats.assertions import RESULTS
 from microcoder.formats.rows import read_problem
 from microcoder.micro import generate_problems
 from microcoder.types import Problem
@@ -256,6 +257,8 @@ def _as_claims(given: str, wanted: str) -> tuple[str, str]:
         if "replay" in asked:
             return asked["replay"], "every assertion of the input holds"
         lines = [*filter(None, [asked.get("setup")]), *asked["calls"]]
-        return "\n".join(lines), "\n".join([*filter(None, [claimed.get("prelude")]), *claimed["claims"]])
+        name = "result" if len(asked["calls"]) == 1 else "results"
+        said = "\n".join(claimed["claims"]).replace(f"{RESULTS}[0]" if name == "result" else RESULTS, name)
+        return "\n".join(lines), said
     except (ValueError, KeyError, TypeError):
         return given, wanted
