@@ -35,6 +35,8 @@ from microcoder.machine import lock_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
+TOKEN_FIGURES = ("logp", "sampler_logp", "entropy", "ratio")
+"""Of each token of a response, in the few rollouts that have them (`logging.token_rollouts`); the others have null."""
 _LOCK_PATIENCE_SECONDS = 3.0
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
@@ -251,6 +253,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("output", pa.string()),
         ]
     )
+    token = pa.struct([("text", pa.string()), *((name, pa.float32()) for name in TOKEN_FIGURES)])
     schema = pa.schema(
         [
             ("step", pa.int64()),
@@ -273,6 +276,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("rewards", pa.map_(pa.string(), pa.float64())),
             ("advantage", pa.float64()),
             ("masked_why", pa.string()),
+            ("tokens", pa.list_(token)),
         ]
     )
     write_parquet(path, rows, schema)

@@ -21,18 +21,19 @@ def view(
     port: int = DEFAULT_PORT,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Show runs in a browser: their curves over each other, and every rollout with its tests.
+    """Show runs in a browser: their curves over each other, and every rollout with its tests; search, compare, follow.
 
-    Works on runs that are still going. Without --bundle it serves the page on this machine until Ctrl-C, and only
-    to this machine; from elsewhere, type `ssh -L 8642:127.0.0.1:8642 HOST`.
+    An open page shows what runs that are still going add to their folders. Without --bundle it serves the page on this
+    machine until Ctrl-C, and only to this machine; from elsewhere, type `ssh -L 8642:127.0.0.1:8642 HOST`.
 
     Parameters
     ----------
     runs
-        Folders that `microcoder train` or `microcoder eval` wrote, or files of verdicts of `microcoder judge`.
+        Folders that `microcoder train`, `microcoder eval` or `microcoder data build` wrote, or files of verdicts of
+        `microcoder judge`.
     problems
-        Problem or submission file with tests' inputs and expected outputs, for runs that do not say where theirs is.
-        Give it again for another.
+        Problems, submissions or rows of a benchmark, with tests' inputs and expected outputs, for runs that do not say
+        where theirs are. Give it again for another.
     bundle
         Write a folder that shows the same without a server, from disk or any web host, and stop.
     port
