@@ -87,8 +87,16 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/pyrefly check
 
-docs: setup
-	$(BIN)/python docs/generate.py
+# The site has an environment of its own: neither the demo nor the tests wait for it.
+.venv-docs/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: .venv-docs/.installed
+	.venv-docs/bin/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+	@echo "open site/index.html"
 
 # The cases of `microcoder audit-judge` are those of the tests.
 yardstick-cases: setup

@@ -35,6 +35,7 @@ HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft", "verl
 PROCESSES = {"subprocess", "multiprocessing", "pty"}
 FORKS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"}
 MAY_START_PROCESSES = {
+    "dataset/pipeline/workers.py": "takes shards through the steps of a build, a process a core",
     "insights/workers.py": "starts the training processes of a study",
     "yardstick/lane.py": "starts the throw-away process of a judge under test",
     "yardstick/inside/containment.py": "runs in that process, and closes it off",
@@ -143,7 +144,7 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 """
 SERVICE = {"fastapi", "starlette", "uvicorn", "httpx", "prometheus_client", "ray"}
-CORE_ONLY = HEAVY | SERVICE | {"numpy", "pyarrow", "matplotlib", "jinja2", "markupsafe", "yaml", "pandas", "daft"}
+CORE_ONLY = HEAVY | SERVICE | {"numpy", "pyarrow", "matplotlib", "jinja2", "markupsafe", "yaml", "pandas"}
 
 
 def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:

@@ -29,6 +29,8 @@ from typing import Any
 from microcoder.errors import TrainingError
 from microcoder.files import hold_lock, read_json, read_rows, write_parquet, write_rows
 
+TOKEN_FIGURES = ("logp", "sampler_logp", "entropy", "ratio")
+"""Of each token of a response, in the few rollouts that have them (`logging.token_rollouts`); the others have null."""
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
 
@@ -148,6 +150,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("output", pa.string()),
         ]
     )
+    token = pa.struct([("text", pa.string()), *((name, pa.float32()) for name in TOKEN_FIGURES)])
     schema = pa.schema(
         [
             ("step", pa.int64()),
@@ -170,6 +173,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("rewards", pa.map_(pa.string(), pa.float64())),
             ("advantage", pa.float64()),
             ("masked_why", pa.string()),
+            ("tokens", pa.list_(token)),
         ]
     )
     write_parquet(path, rows, schema)

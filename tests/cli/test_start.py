@@ -10,7 +10,7 @@ import pytest
 from microcoder.cli import VERBS, build_app, main
 
 NEVER = {
-    "aiohttp", "asyncio", "daft", "datasets", "fastapi", "httpx", "huggingface_hub", "jinja2", "matplotlib",
+    "aiohttp", "asyncio", "datasets", "fastapi", "httpx", "huggingface_hub", "jinja2", "matplotlib",
     "multiprocessing", "numpy", "openai", "pandas", "pyarrow", "ray", "sklearn", "starlette", "torch", "transformers",
     "trl", "uvicorn", "verl", "yaml",
 }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_module
 import sys
 import webbrowser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -172,6 +173,8 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     from microcoder.dataset.build.session import plan_build, run_build
 
     config = load_config(BuildConfig, recipes, parse_overrides(overrides))
+    if config.runner == "ray" and find_spec("ray") is None:
+        raise ConfigError("runner = 'ray' needs Ray; type: pip install 'microcoder[ray]', or leave the runner out")
     plan = plan_build(config, last=last)
     workers = config.workers or count_processors()
     packages = sum(shard.num_rows for shard in plan.shards if config.sources[shard.source].format == "kattis")
@@ -232,9 +235,7 @@ def require_data() -> None:
     Raises:
         ConfigError: one is not; what to type.
     """
-    from importlib.util import find_spec
-
-    missing = [name for name in ("pyarrow", "daft", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
+    missing = [name for name in ("pyarrow", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: pip install 'microcoder[data]'")
 

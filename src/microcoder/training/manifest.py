@@ -48,6 +48,7 @@ NEUTRAL_KEYS = (
     "checkpoint.keep_best",
     "logging.to",
     "logging.project",
+    "logging.token_rollouts",
     "hub.repo_id",
     "hub.private",
     "hub.push",

@@ -23,6 +23,7 @@ from microcoder.types import Outcome, Problem, Program, Prompt, TestCase, Verdic
 
 pytestmark = needs_verl
 LIMIT, STEP, SEED = 32, 3, 7
+ROLLOUT = "actor_rollout_ref.rollout"
 AGG_MODE = "actor_rollout_ref.actor.loss_agg_mode"
 OPTIONS = ["+microcoder.seed=7", "+microcoder.masking={kind:conditional,rho:0.5,repeat_window_tokens:4}"]
 
@@ -285,7 +286,10 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
         (["algorithm.adv_estimator=microcoder_own"], r"\+microcoder.advantage=FILE.py:FUNCTION"),
         (["algorithm.adv_estimator=microcoder_gppo"], "use microcoder_grpo, microcoder_dr_grpo"),
         (["algorithm.norm_adv_by_std_in_grpo=false"], "use algorithm.adv_estimator=microcoder_dr_grpo"),
-        (["+microcoder.mismatch={}"], r"add actor_rollout_ref\.rollout\.calculate_log_probs=True"),
+        (
+            ["+microcoder.mismatch={}", f"{ROLLOUT}.calculate_log_probs=false"],
+            r"add actor_rollout_ref\.rollout\.calculate_log_probs=True",
+        ),
         (["+microcoder.max_response_tokens=64"], "use data.max_response_length=64"),
         (["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"], "use data.max_response_length=99"),
         (

@@ -27,6 +27,7 @@ from microcoder.files import hold_lock, write_json
 from microcoder.formats.candidates import STAGES, Candidate, Rejection, Stage
 
 _RELEASE_CODE = "microcoder.dataset.release"
+_OFFLINE = "rank correlations; on contests of another kind 0.26 (docs/dataset-verify.md)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ def _figures(
         },
         "difficulty": {
             "predictor": config.difficulty.predictor,
-            **({"quality": predictor.quality} if config.difficulty.predictor == "offline" else {}),
+            **({"quality": predictor.quality, "note": _OFFLINE} if config.difficulty.predictor == "offline" else {}),
         },
         "verification": {"problems_tried": verified.num_in, "problems_kept": verified.num_kept, **rates},
     }
