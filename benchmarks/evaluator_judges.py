@@ -95,7 +95,7 @@ class LiveCodeBench(Judging):
     def __init__(self) -> None:
         self._metrics: Any = importlib.import_module(self.module)
         self._landed: dict[int, float] = {}
-        self._metrics.as_completed = self._note_landing
+        self._metrics.as_completed = self._note_landing  # pyrefly: ignore[missing-attribute]
 
     def _note_landing(self, futures: dict[Any, int]) -> Iterator[Any]:
         for future in concurrent.futures.as_completed(futures):

@@ -41,7 +41,7 @@ class Thinker:
     def __init__(self, folder: str) -> None:
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
         self.model = AutoModelForCausalLM.from_pretrained(folder).eval()
-        self.fence = self.tokenizer.convert_tokens_to_ids(FENCE)
+        self.fence = self.tokenizer.convert_tokens_to_ids(FENCE)  # pyrefly: ignore[missing-attribute]
 
     def ids(self, text: str) -> list[int]:
         """Return the tokens of a text."""

@@ -28,8 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "viewer" / "parts")
 
 from chromium import BROWSER, Chromium  # pyrefly: ignore[missing-import]
 
+from microcoder.files import append_row, write_json
 from microcoder.metrics import StepMetrics
-from microcoder.runs import RunDirectory, append_row, write_json, write_rollouts
+from microcoder.runs import RunDirectory, write_rollouts
 from microcoder.viewer import ViewerServer, open_collection, write_bundle
 
 NUM_STEPS, NUM_PROBLEMS, NUM_SAMPLES = 196, 64, 8

@@ -13,8 +13,9 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # A part imports parts of lower layers only.
 LAYERS = (
-    ("errors", "pieces", "docstrings"),
+    ("errors", "faults", "pieces", "docstrings"),
     ("machine", "types"),
+    ("files",),
     ("records", "signatures", "extensions"),
     ("config", "keys", "metrics", "runs", "formats"),
     ("extract", "evaluator", "micro"),

@@ -141,3 +141,17 @@ def test_every_leaf_key_is_listed() -> None:
     assert {"name", "masking.window", "advantage.kind", "advantage.epsilon", "advantage.power"} <= set(
         dotted_keys(Recipe)
     )
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ({"masking__probability": "2"}, "masking.probability = 2: must be 1 or less"),
+        ({"masking__window": "many"}, "masking.window = 'many': must be a whole number"),
+        ({"masking__window": "1.5"}, "masking.window = 1.5: must be a whole number"),
+        ({"masking__window": "[]"}, "masking.window = []: must be a whole number"),
+        ({"masking": "3"}, "masking = 3: must be a table of keys"),
+    ],
+)
+def test_a_refused_value_says_what_it_must_be(override: dict[str, str], sentence: str) -> None:
+    assert sentence in refused(**override)

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, Discriminator, ValidationError, model_validator
 
 from microcoder.errors import ConfigError
+from microcoder.faults import explain_fault
 from microcoder.records import nested_models
 from microcoder.types import Record
 
@@ -124,9 +125,12 @@ def _read_recipe(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"recipe {path} does not exist{_suggest_recipe(path)}") from None
+    except IsADirectoryError:
+        inside = sorted(map(str, path.glob("*.toml")))
+        hint = f"try {inside[0]}" if inside else "pass -c PATH to a TOML file"
+        raise ConfigError(f"recipe {path} is a folder; {hint}") from None
     except (OSError, UnicodeDecodeError) as error:
-        hint = f"; try {path / 'config.toml'}" if path.is_dir() else ""
-        raise ConfigError(f"recipe {path} cannot be read ({type(error).__name__}){hint}") from None
+        raise ConfigError(f"recipe {path} cannot be read ({type(error).__name__}); check the file") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"recipe {path} is not valid TOML: {error}") from None
 
@@ -185,8 +189,11 @@ def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Pat
         elif fault["type"] == "union_tag_invalid":
             context = fault.get("ctx", {})
             lines.append(f"{key}.kind = {context.get('tag')!r}: use one of {context.get('expected_tags')}")
+        elif fault["type"] == "missing":
+            inside = [name for name in known if name.startswith(f"{key}.")]
+            lines.append(f"{key} is missing; " + (f"add [{key}]" if inside else f"add {key}, or --{key} VALUE"))
         else:
-            message = fault["msg"].removeprefix("Value error, ")
+            message = explain_fault(fault)
             given = "" if isinstance(fault["input"], Mapping | BaseModel) else f" = {fault['input']!r}"
             if fault["type"] == "string_type":
                 message += f"; quote it: '\"{fault['input']}\"'"

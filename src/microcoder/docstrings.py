@@ -1,4 +1,4 @@
-"""What a class says about its attributes: the string under each, read from its source where somebody asks.
+"""Attribute docstrings: the string under each attribute of a class, read from its source on demand.
 
 Pydantic can read them too, but does so whenever a class is made, which every start of the program would pay for.
 """
@@ -13,7 +13,7 @@ from functools import cache
 
 @cache
 def attribute_docstrings(owner: type) -> dict[str, str]:
-    """Return the docstring under each attribute of a class and of its bases, on one line; none where there is none."""
+    """Return the docstring under each attribute of a class and of its bases, on one line; none if there is none."""
     found: dict[str, str] = {}
     for base in reversed(owner.__mro__):
         if base.__module__.partition(".")[0] not in ("builtins", "pydantic"):

@@ -29,6 +29,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from microcoder.errors import ConfigError
+from microcoder.faults import explain_fault
 
 GROUP = "microcoder."
 """Entry points of a noun are in the group of this and the noun: `microcoder.reward`."""
@@ -211,10 +212,10 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
         try:
             checked[name] = TypeAdapter(annotations.get(name, Any)).validate_python(value)
         except ValidationError as error:
-            raise extension.fault(f"option {name} = {value!r}: {error.errors()[0]['msg']}") from None
+            raise extension.fault(f"option {name} = {value!r}: {explain_fault(error.errors()[0])}") from None
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in options]
     if missing:
-        raise extension.fault(f"needs the option {missing[0]!r}; give it under options")
+        raise extension.fault(f"needs the option {missing[0]!r}; set it under options")
     return checked
 
 

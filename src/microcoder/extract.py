@@ -66,15 +66,15 @@ DEFAULT = "last_code_block"
 
 @dataclass(frozen=True, slots=True)
 class Extractor:
-    """What takes programs out of responses, as a recipe names it."""
+    """An extractor of programs from responses, built-in or user-defined."""
 
     extension: Extension
 
     def __call__(self, response: str, *, is_truncated: bool = False, language: str = "python") -> Program:
-        """Return the program of a response; a user's function returns its text, or None where there is none.
+        """Return the program of a response; a user's function returns its text, or None if there is none.
 
         Raises:
-            ConfigError: a user's function failed, or returned something else; where it is.
+            ConfigError: a user's function failed, or returned something else; if it is.
         """
         found = self.extension(response, is_truncated)
         if isinstance(found, Program):
@@ -95,7 +95,7 @@ def load_extractor(name: str = DEFAULT, options: Mapping[str, Any] | None = None
         options: its keyword-only parameters.
 
     Raises:
-        ConfigError: it is not to be had, or an option is wrong.
+        ConfigError: it cannot be loaded, or an option is wrong.
     """
     return Extractor(load_extension("extractor", name, builtins=BUILTINS, options=options))
 

@@ -1,4 +1,4 @@
-"""The keys of a configuration with what they mean, from the docstrings under them: for `--help` and the reference."""
+"""The keys of a configuration with their docstrings, for `--help` and the reference."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def describe_keys(schema: type[BaseModel], *, width: int) -> str:
         for name, field in schema.model_fields.items()
         if (models := list(nested_models(field.annotation)))
     }
-    lines, table = ["Keys of the recipe:"], ""
+    lines, table = ["Configuration keys, in a TOML file or as flags:"], ""
     # Those that are in no table come first, as in a file.
     for key in sorted(list_keys(schema), key=lambda key: key.name.partition(".")[0] in heads):
         group = key.name.partition(".")[0]

@@ -1,4 +1,4 @@
-"""What this machine is: its system, its processors, and whether files can be locked. Programs are judged on Linux."""
+"""This machine: its system, processors, and file locks. Programs are judged on Linux."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WHAT_TO_DO = (
 
 
 def require_linux() -> None:
-    """Refuse a system on which the sandbox cannot be.
+    """Refuse a system without support for the sandbox.
 
     Raises:
         EvaluatorFault: it is not Linux; what to do.

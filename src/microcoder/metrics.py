@@ -16,7 +16,7 @@ from microcoder.types import Outcome, Program, Rollout, Verdict
 
 @dataclass(frozen=True, slots=True)
 class SamplerMismatch:
-    """How far the trainer's log-probs of a response are from those that it was sampled with."""
+    """Difference of the trainer's log-probs of a response from the sampler's."""
 
     logp_difference: float
     """Mean over its tokens of the absolute difference."""
@@ -24,7 +24,7 @@ class SamplerMismatch:
     """Mean over its tokens of exp(trainer's - sampler's); with correction "sequence" of their sum, once."""
     ratio_max: float
     weight: float
-    """What its loss is multiplied by, mean over its tokens: the ratio, bounded; 0 where nothing is left of it."""
+    """What its loss is multiplied by, mean over its tokens: the ratio, bounded; 0 if nothing is left of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class TokenFigures:
 
 @dataclass(frozen=True, slots=True)
 class ScoredRollout:
-    """A rollout with everything that was decided about it: the row of `rollouts/step_*.parquet`."""
+    """A rollout with all decisions about it: the row of `rollouts/step_*.parquet`."""
 
     rollout: Rollout
     program: Program
     verdict: Verdict
     reward: float | None
     """What the advantage is computed from: the weighted sum of the rewards (the paper's alone: 0 or 1), plus
-    `length_penalty`; None where the sandbox failed: unscored."""
+    `length_penalty`; None if the sandbox failed: unscored."""
     advantage: float
     """What enters the loss; 0 where masked or unscored."""
     masked_why: str
@@ -60,13 +60,13 @@ class ScoredRollout:
     sample_index: int
     """Place among the samples of its problem, from 0."""
     length_penalty: float = 0.0
-    """What the reward lost to the response's length, or to its not ending by itself; 0 or negative."""
+    """Length or truncation penalty on the reward; 0 or negative."""
     mismatch: SamplerMismatch | None = None
-    """None where sampler and trainer are one, or nothing is corrected."""
+    """None if sampler and trainer are the same, or nothing is corrected."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
-    """Each of several rewards, without its weight; empty where there is one."""
+    """Each of several rewards, unweighted; empty for a single one."""
     counts: bool = True
-    """Whether its tokens are in what the loss is divided by; false where a mask leaves them out."""
+    """Whether its tokens count in the loss's denominator; false if a mask excludes them."""
     tokens: Sequence[TokenFigures] = ()
     """Of the few rollouts whose tokens are recorded; empty: not of this one."""
 
@@ -95,7 +95,7 @@ class StepMetrics:
     unscored_share: float
     """Share of rollouts the sandbox could not judge; they are in no mean."""
     zero_variance_share: float
-    """Share of problems whose samples all got one reward: no gradient from them."""
+    """Share of problems whose samples all have the same reward, and so give no gradient."""
     outcomes: Mapping[str, int]
     """Rollouts by verdict."""
     methods: Mapping[str, int]
@@ -114,14 +114,14 @@ class StepMetrics:
     that varies between runs of one config.
     """
     filtered_groups: int = 0
-    """Problems that dynamic filtering left out of the step: all or none of their samples were right."""
+    """Problems dropped by dynamic filtering: all or none of their samples were right."""
     sampled_accuracy: float | None = None
     """Share of everything sampled and scored that was solved, filtered groups included."""
     mismatch: Mapping[str, float] = field(default_factory=dict)
     """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference`, `ratio` and `weight` (means over
     responses, see `SamplerMismatch`), `ratio_max`, `dropped_share`."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
-    """Mean of each of several rewards, without its weight; empty where there is one."""
+    """Mean of each of several rewards, without its weight; empty if there is one."""
     alarms: list[str] = field(default_factory=list)
     """Names of the early warnings that hold at this step (`microcoder.training.alarms`)."""
 
@@ -152,7 +152,7 @@ class EvaluationMetrics:
     outcomes: Mapping[str, int]
     seconds: Mapping[str, float] = field(default_factory=dict)
     sweep: list[Mapping[str, Any]] = field(default_factory=list)
-    """The same problems at other temperatures, where asked for: temperature, accuracy, diversity, length, truncated."""
+    """The same problems at other temperatures, if configured: temperature, accuracy, diversity, length, truncated."""
 
     def as_row(self) -> dict[str, Any]:
         """Return the row as plain JSON values."""
@@ -192,7 +192,7 @@ def count_methods(samples: Sequence[ScoredRollout]) -> dict[str, int]:
 
 
 def summarise_mismatch(samples: Sequence[ScoredRollout]) -> dict[str, float]:
-    """Return a step's figures on sampler and trainer; empty where nothing was measured."""
+    """Return a step's figures on sampler and trainer; empty if nothing was measured."""
     seen = [sample.mismatch for sample in samples if sample.mismatch]
     if not seen:
         return {}

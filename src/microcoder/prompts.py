@@ -1,4 +1,4 @@
-"""Problem -> prompt: what a model is asked. Training, evaluation and the corpus's exports ask in the same words.
+"""Problem -> prompt, the same in training, evaluation and the corpus's exports.
 
 A prompt style is a pure function of a problem that returns the user's turn, or a whole chat.
 """
@@ -58,7 +58,7 @@ BUILTINS: Mapping[str, Callable[..., Any]] = {"instruct": instruct, "bare": bare
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """How problems are asked, as one pure function."""
+    """A prompt style with its system turn and few-shot examples."""
 
     style: Extension
     system: str | None = None
@@ -70,7 +70,7 @@ class Asker:
         """Return the prompt of a problem.
 
         Raises:
-            ConfigError: a user's function failed, or returned neither text nor a chat; where it is.
+            ConfigError: a user's function failed, or returned neither text nor a chat; if it is.
         """
         *before, last = self._turns(problem)
         system = (Turn("system", self.system),) if self.system is not None else ()
@@ -103,7 +103,7 @@ def load_asker(
     system: str | None = None,
     examples: Sequence[Problem] = (),
 ) -> Asker:
-    """Return how problems are asked.
+    """Return a prompt style.
 
     Args:
         style: a built-in's name or a reference, see `extensions`.
@@ -112,7 +112,7 @@ def load_asker(
         examples: problems with references that are shown, answered, before each question.
 
     Raises:
-        ConfigError: the style is not to be had, or an example has no reference.
+        ConfigError: the style cannot be loaded, or an example has no reference.
     """
     asker = Asker(load_extension("prompt", style, builtins=BUILTINS, options=options), system)
     if lacking := [problem.id for problem in examples if not problem.reference]:

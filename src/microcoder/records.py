@@ -12,6 +12,8 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from microcoder.errors import DataError
+from microcoder.faults import explain_fault
+from microcoder.files import new_file
 from microcoder.types import Record
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -86,7 +88,7 @@ def explain_faults(error: ValidationError, schema: type[Record]) -> str:
         else:
             given = repr(fault["input"])
             given = given if len(given) <= 60 else given[:57] + "..."
-            faults.append(f"{key or 'line'} = {given}: {fault['msg'].removeprefix('Value error, ')}")
+            faults.append(f"{key or 'line'} = {given}: {explain_fault(fault)}")
     return "; ".join(faults)
 
 
@@ -101,11 +103,8 @@ def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[st
 
 def write_lines(path: Path, records: Iterable[Record]) -> None:
     """Write records as JSON lines by an atomic rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
+    with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(record.model_dump_json(exclude_defaults=True) + "\n" for record in records)
-    partial.replace(path)
 
 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
@@ -116,6 +115,8 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
                     yield number, line
     except FileNotFoundError:
         raise DataError(f"{what} {path} does not exist; check the path") from None
+    except IsADirectoryError:
+        raise DataError(f"{what} {path} is a folder; name a file") from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DataError(f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})") from None
 

@@ -57,12 +57,12 @@ BUILTINS: Mapping[str, RewardFunction] = {"all_tests": all_tests, "fraction": fr
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """What a rollout is worth."""
+    """The reward of a rollout."""
 
     total: float | None
     """The weighted sum; None: unscored."""
     parts: Mapping[str, float | None]
-    """Each reward by its label, without its weight; empty where there is only one."""
+    """Each reward by its label, without its weight; empty if there is only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class RewardSum:
 
     @property
     def needs_all_tests(self) -> str | None:
-        """The reward that looks at tests after the first that fails; None where there is none."""
+        """The reward that looks at tests after the first that fails; None if there is none."""
         return next((e.reference for e, _ in self.parts if getattr(e.function, "needs_all_tests", False)), None)
 
     def __call__(
         self, problem: Problem, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float | None = None
     ) -> Reward:
-        """Return a rollout's reward; of a sandbox fault nobody is asked, since its verdict says nothing.
+        """Return a rollout's reward; None after a sandbox fault, without calling any reward.
 
         Args:
             problem: what was asked.
@@ -89,7 +89,7 @@ class RewardSum:
             draw: uniform in [0, 1), for rewards that need one in place of random numbers.
 
         Raises:
-            ConfigError: a user's function failed or returned no number, or needs a draw and there is none; where it is.
+            ConfigError: a user's function failed or returned no number, or needs a draw and there is none; if it is.
         """
         values: dict[str, float | None] = dict.fromkeys((extension.label for extension, _ in self.parts), None)
         if verdict.is_scorable:
@@ -110,7 +110,7 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
         chosen: name or reference (see `extensions`), weight, and options of each.
 
     Raises:
-        ConfigError: one is not to be had, or two have one label.
+        ConfigError: one cannot be loaded, or two have one label.
     """
     parts = tuple(
         (load_extension("reward", reference, builtins=BUILTINS, options=options), weight)
@@ -118,7 +118,7 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
     )
     labels = [extension.label for extension, _ in parts]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
-        raise ConfigError(f"rewards name {twice[0]} twice; add its weights up, or give one function another name")
+        raise ConfigError(f"rewards name {twice[0]} twice; add up its weights, or rename one function")
     return RewardSum(parts)
 
 

@@ -1,7 +1,7 @@
 """The only module that knows file names: the run directory is the API between training, insights and viewer.
 
     manifest.json            config, digest, git commit, packages, seeds, isolation level, what programs run on, machine
-    probe.json, probe.svg    what the temperature was chosen from, where a probe chose it
+    probe.json, probe.svg    the probe that chose the temperature, if any
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
     rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
@@ -10,7 +10,7 @@
     model/                   the final weights, Hugging Face format
     summary.json             written last: a run that has it is finished
     report/index.html        drawn from the files above
-    logs/                    what TensorBoard or Weights & Biases keep on disk, where asked for
+    logs/                    what TensorBoard or Weights & Biases keep on disk if asked for
     .lock                    held while a process writes the run
 
 Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
@@ -19,25 +19,18 @@ cut back to the step that is resumed from.
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from microcoder.errors import DataError, MicroCoderError, TrainingError
-from microcoder.machine import lock_file
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from microcoder.errors import TrainingError
+from microcoder.files import hold_lock, read_json, read_rows, write_parquet, write_rows
 
 TOKEN_FIGURES = ("logp", "sampler_logp", "entropy", "ratio")
 """Of each token of a response, in the few rollouts that have them (`logging.token_rollouts`); the others have null."""
-_LOCK_PATIENCE_SECONDS = 3.0
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
 
@@ -62,12 +55,13 @@ class RunDirectory:
 
     @property
     def is_finished(self) -> bool:
-        """The run ended by itself: its summary was written."""
+        """Whether the run is finished: its summary is written."""
         return self.summary.exists()
 
     @property
     def has_begun(self) -> bool:
-        """Something was computed; a manifest alone, left by a start that failed, binds nobody."""
+        """Whether anything was computed; a manifest alone, left by a failed start, does not tie the folder to a
+        config."""
         return self.manifest.exists() and any(
             path.exists() for path in (self.metrics, self.evaluations, self.checkpoints, self.summary)
         )
@@ -134,108 +128,11 @@ class RunDirectory:
     def rewind(self, step: int) -> None:
         """Drop whatever lies beyond `step`, so that a resumed run writes it anew and exactly once."""
         for rows in (self.metrics, self.evaluations):
-            kept = [row for row in read_rows(rows) if row["step"] <= step]
-            write_text(rows, "".join(_line(row) for row in kept))
+            write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
         for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
             for later in (s for s in _steps_in(folder) if s > step):
                 for path in folder.glob(f"step_{later:06d}*"):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def check_writable(root: Path, error: type[MicroCoderError]) -> None:
-    """Refuse a folder that could not be made or written.
-
-    Raises:
-        MicroCoderError: of the type that is given; what stands in the way.
-    """
-    nearest = next(path for path in (root, *root.absolute().parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise error(f"{root} cannot be written: {nearest} is no writable folder; use another --run-dir")
-
-
-def check_unchanged(
-    root: Path, recorded: Mapping[str, Any], now: Mapping[str, Any], error: type[MicroCoderError]
-) -> None:
-    """Refuse to resume with anything else than what was begun with.
-
-    Raises:
-        MicroCoderError: of the type that is given; the first thing that differs.
-    """
-    for what, value in now.items():
-        if recorded.get(what) != value:
-            raise error(
-                f"{root} began with {what} {json.dumps(recorded.get(what))}, now they are {json.dumps(value)}; "
-                "put back what it began with, or use another --run-dir"
-            )
-
-
-def append_row(path: Path, row: dict[str, Any]) -> None:
-    """Append one JSON line and make it durable."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(_line(row))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a JSON-lines file; a last line that was cut off by a kill is left out."""
-    return list(_rows(path)) if path.exists() else []
-
-
-@contextmanager
-def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
-    """Hold a lock file; the kernel lets go when the holder dies, and its children with it: those get a moment.
-
-    Args:
-        path: the file; it and its folder are made where they are missing.
-        error: what is raised where another process holds it.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        give_up = time.monotonic() + _LOCK_PATIENCE_SECONDS
-        while True:
-            try:
-                lock_file(file)
-                break
-            except BlockingIOError:
-                if time.monotonic() > give_up:
-                    raise error from None
-                time.sleep(0.05)
-        yield
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write a JSON file by an atomic rename."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file by an atomic rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
-def read_json(path: Path, *, what: str) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        DataError: the file is missing or is no JSON object.
-    """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{what} {path} does not exist; pass a folder that `microcoder train` wrote") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{what} {path} is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise DataError(f"{what} {path} holds {type(value).__name__}, not an object")
-    return value
 
 
 def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -282,36 +179,11 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     write_parquet(path, rows, schema)
 
 
-def write_parquet(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> None:
-    """Write rows as zstd Parquet by an atomic rename."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), partial, compression="zstd")
-    partial.replace(path)
-
-
 def read_rollouts(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a rollout file."""
     import pyarrow.parquet as pq
 
     return pq.read_table(path).to_pylist()
-
-
-def _line(row: dict[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    # Split as bytes: a kill can cut the last line in the middle of a character.
-    lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines[:-1], 1):
-        try:
-            yield json.loads(line)
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{path} line {number} is not JSON ({error}); the file was edited or damaged") from None
 
 
 def _steps_in(folder: Path) -> list[int]:

@@ -28,7 +28,7 @@ _LONGEST_STARTER = 20_000
 def find_call(problem: Problem) -> Call | None:
     """Return how a problem's function is called: what it says itself, else what its starter code's annotations say.
 
-    None where all is plain JSON.
+    None if all is plain JSON.
     """
     if problem.fn_name is None or problem.harness is not None:
         return None
@@ -42,7 +42,7 @@ def find_call(problem: Problem) -> Call | None:
 def judged_by(problem: Problem) -> dict[str, Any]:
     """Return all fields of a problem that decide verdicts, with the call that its starter code implies.
 
-    Whoever tells problems apart, or hands one on to be judged, takes it from here, so that no field is forgotten.
+    Everything that compares problems, or passes one on to be judged, uses this, so that no field is forgotten.
     """
     fields = {name: getattr(problem, name) for name in Problem.model_fields if name not in NOT_JUDGED_BY}
     return fields | {"call": find_call(problem)}
@@ -50,7 +50,7 @@ def judged_by(problem: Problem) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def infer_call(source: str, fn_name: str, *, first_input: str = "", are_null: bool = False) -> Call | None:
-    """Read annotations; None where they name nothing but plain JSON.
+    """Read annotations; None if they name nothing but plain JSON.
 
     Args:
         source: starter code; it may end after a function's head.
@@ -81,7 +81,7 @@ def infer_call(source: str, fn_name: str, *, first_input: str = "", are_null: bo
 
 
 def find_head(source: str, name: str) -> ast.FunctionDef | None:
-    """Return the head of a function or method in code that may be cut off after it; None where it is not there."""
+    """Return the head of a function or method in code that may be cut off after it; None if it is not there."""
     found = re.search(rf"\bdef[ \t]+{re.escape(name)}[ \t]*\(", source) if name.isidentifier() else None
     return _parse_head(source, found.end() - 1) if found else None
 
@@ -107,7 +107,7 @@ def _parse_head(source: str, start: int) -> ast.FunctionDef | None:
 
 
 def _infer_design(code: str, name: str, node_kind: str) -> Call | None:
-    """Read the methods of a class; None where there is no such class."""
+    """Read the methods of a class; None if there is no such class."""
     found = re.search(rf"^class[ \t]+{re.escape(name)}\b", code, re.MULTILINE) if name.isidentifier() else None
     if found is None:
         return None

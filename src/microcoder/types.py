@@ -151,7 +151,7 @@ _KIND = re.compile(rf"(?P<open>(?:list\[){{0,4}})(?:{'|'.join(map(re.escape, KIN
 def _check_kind(kind: str) -> str:
     found = _KIND.fullmatch(kind)
     if found is None or found["open"].count("[") != len(found["close"]):
-        raise ValueError(f'{kind!r} is no kind of value; use one of {", ".join(KINDS)}, or a list of one: "list[...]"')
+        raise ValueError(f'{kind!r} is not a kind; use one of {", ".join(KINDS)}, or a list of one: "list[...]"')
     return kind
 
 
@@ -164,7 +164,7 @@ class Signature(Record):
     parameters: tuple[Kind, ...] = Field(default=(), max_length=100)
     """What each argument is, in order; arguments beyond these are plain JSON."""
     returns: Kind = "json"
-    """What the result is; where it is an argument, `json` means what that argument is."""
+    """What the result is; if it is an argument, `json` means what that argument is."""
     result: int | None = Field(default=None, ge=0, lt=100)
     """The argument, counted from 0, whose state after the call is the result, in place of what is returned."""
     is_copy: bool = False
@@ -201,7 +201,7 @@ class Problem(Record):
 
     id: str = Field(min_length=1)
     statement: str = ""
-    """What the model is asked; may be empty only where nothing is generated (judging)."""
+    """What the model is asked; may be empty only if nothing is generated (judging)."""
     language: str = "python"
     """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a file for."""
     language_version: str = ""
@@ -210,7 +210,7 @@ class Problem(Record):
     """Function-call style when set: `class Solution` with this method, or a top-level function of this name; for
     `"call": {"style": "design"}` a class of this name."""
     call: Call | None = None
-    """What arguments and results are, beyond plain JSON; where it is left out, the starter code's annotations say it
+    """What arguments and results are, beyond plain JSON; if left out, the starter code's annotations say it
     (see docs/functions.md)."""
     dialect: Dialect = "plain"
     """What a Python program runs under: `plain` is `python main.py`, or for a function LeetCode's names;
@@ -324,7 +324,7 @@ class TestResult:
     detail: str
     """One line for a human: the difference, the exception, the limit."""
     output: str | None = None
-    """The beginning of what a test that failed wrote or returned; None where the test passed or nothing is kept."""
+    """The beginning of what a test that failed wrote or returned; None if the test passed or nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +337,7 @@ class Verdict:
     tests_total: int
     detail: str = ""
     isolation: str = ""
-    """How well the program was closed in: `full`, `degraded` or `unsafe`; empty where nothing was run."""
+    """How well the program was closed in: `full`, `degraded` or `unsafe`; empty if nothing was run."""
 
     @property
     def tests_passed(self) -> int:
@@ -351,7 +351,7 @@ class Verdict:
 
     @property
     def is_scorable(self) -> bool:
-        """False where the sandbox failed: such a verdict says nothing about the program."""
+        """False if the sandbox failed: such a verdict says nothing about the program."""
         return self.outcome is not Outcome.SANDBOX_FAULT
 
     @property

@@ -30,17 +30,17 @@ def test_an_audit_is_a_page_and_a_record(tmp_path: Path, capsys: pytest.CaptureF
     ("arguments", "message"),
     [
         (["--judge", "livecodebensh"], "did you mean livecodebench?"),
-        (["--judge", "livecodebench"], "say where it is: --judge livecodebench=... (the checkout)"),
+        (["--judge", "livecodebench"], "its location is missing; type --judge livecodebench=... (the checkout)"),
         (["--judge", "rllm=/no/such/folder"], "there is no /no/such/folder; it takes the checkout"),
         (["--judge", "function=mine.py"], "'mine.py' names no function; it takes module:attribute or file.py:function"),
         (["--judge", "subprocess=here"], "subprocess takes no path; type --judge subprocess"),
         (["--most", "0"], "--most 0: give 1 or more"),
         (["--suite", "contests"], "--suite contests needs --contests FOLDER"),
-        (["--contests", "/no/such/folder"], "is no folder and no tar archive"),
-        (["--python", "/no/python"], "there is no such interpreter"),
+        (["--contests", "/no/such/folder"], "is neither a folder nor a tar archive"),
+        (["--python", "/no/python"], "does not exist; pass an interpreter"),
     ],
 )
-def test_mistakes_are_told(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_reported(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["audit-judge", *arguments])
     assert ended.value.code == 2

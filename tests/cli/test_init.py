@@ -21,7 +21,7 @@ from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.problems_config import HubProblems
 from microcoder.training.starter import Wishes, write_recipe
 from microcoder.training.starter_fit import GPUS, count_gib, fit_model
-from microcoder.training.starter_model import look_at_model
+from microcoder.training.starter_model import inspect_model
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +76,7 @@ def test_one_line_writes_the_published_recipe_and_the_dry_run_takes_it(
     assert "a step           64      512" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="2"):
         main(["init", *words, "--gpu", "h100", "--out", str(out), "--yes"])
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("algorithm", ["microcoder-grpo", "grpo", "dr-grpo", "cispo", "mask-all-uncounted"])
@@ -87,7 +87,7 @@ def test_an_algorithm_is_that_of_the_recipes_of_its_name(algorithm: str, files: 
 
 
 def test_what_does_not_fit_is_trained_by_adapters_or_refused(files: dict[str, str], tmp_path: Path) -> None:
-    by_gpu = {gpu: fit_model(look_at_model("Qwen/Qwen3-1.7B"), gpu) for gpu in GPUS}
+    by_gpu = {gpu: fit_model(inspect_model("Qwen/Qwen3-1.7B"), gpu) for gpu in GPUS}
     assert by_gpu["cpu"] is None
     assert by_gpu["h100"] is not None
     assert by_gpu["h100"].is_whole
@@ -103,8 +103,8 @@ def test_what_does_not_fit_is_trained_by_adapters_or_refused(files: dict[str, st
 
 
 def test_memory_grows_with_everything_that_takes_it(tmp_path: Path) -> None:
-    small = look_at_model(str(make_model(tmp_path / "small", chat_template="x", layers=14)))
-    large = look_at_model(str(make_model(tmp_path / "large", chat_template="x", layers=28)))
+    small = inspect_model(str(make_model(tmp_path / "small", chat_template="x", layers=14)))
+    large = inspect_model(str(make_model(tmp_path / "large", chat_template="x", layers=28)))
     assert large.parameters == pytest.approx(1.72e9, rel=0.01)
 
     def gib(model: object = large, *, whole: bool = True, tokens: int = 4096, rollouts: int = 4) -> float:
@@ -116,10 +116,10 @@ def test_memory_grows_with_everything_that_takes_it(tmp_path: Path) -> None:
 def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(files: dict[str, str], tmp_path: Path) -> None:
     hybrid = make_model(tmp_path / "hybrid", chat_template="{% if enable_thinking is false %}")
     base = make_model(tmp_path / "base", chat_template=None)
-    assert look_at_model(str(hybrid)).is_hybrid
-    assert not look_at_model(str(base)).is_hybrid
-    assert look_at_model("Qwen/Qwen3-1.7B").is_hybrid
-    assert not look_at_model("Qwen/Qwen3-4B-Instruct-2507").is_hybrid
+    assert inspect_model(str(hybrid)).is_hybrid
+    assert not inspect_model(str(base)).is_hybrid
+    assert inspect_model("Qwen/Qwen3-1.7B").is_hybrid
+    assert not inspect_model("Qwen/Qwen3-4B-Instruct-2507").is_hybrid
     assert "has no chat template" in write_recipe(Wishes(model=str(base), gpu="h100", **files))
     text = write_recipe(Wishes(model=str(hybrid), gpu="h100", **files))
     assert ("chat_template_options = { enable_thinking = false }" in text) == ("prompt" in TrainConfig.model_fields)
@@ -145,7 +145,7 @@ def test_a_data_set_of_the_hub_is_named_with_its_format(files: dict[str, str], t
         ({"problems": "none.jsonl"}, "problems.train none.jsonl does not exist"),
         ({"heldout": "none.jsonl"}, "problems.heldout none.jsonl does not exist"),
         ({"model": "./none"}, "model.path none does not exist; give a checkpoint folder or a hub id"),
-        ({"model": "me/mine"}, "nothing tells how large me/mine is"),
+        ({"model": "me/mine"}, "the size of me/mine is unknown"),
         ({"model": "not a model"}, "is neither a folder here nor an id of the Hub"),
         ({"algorithm": "ppo"}, "algorithm 'ppo' is unknown; use one of microcoder-grpo"),
     ],
@@ -176,4 +176,4 @@ def test_without_a_terminal_what_is_missing_is_an_error(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="2"):
         main(["init", "--yes"])
-    assert "--model is missing; give it: checkpoint folder or id of the Hub" in capsys.readouterr().err
+    assert "--model is missing; pass --model with a checkpoint folder or Hugging Face Hub id" in capsys.readouterr().err

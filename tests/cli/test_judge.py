@@ -93,10 +93,10 @@ def test_reads_gzip(tmp_path: Path) -> None:
         ("{", r"in\.jsonl line 2 is not JSON"),
         (submission("b", laguage="python"), r"line 2: unknown key laguage; did you mean language\?"),
         (submission("b", language="cobol"), r"language = 'cobol'; use one of cpp, java, javascript, python"),
-        (submission("b", tests=[]), r"line 2: tests = \[\]: .*at least 1 item"),
+        (submission("b", tests=[]), r"line 2: tests = \[\]: must have 1 or more items"),
         (submission("a"), r"line 2: id 'a' was already used on line 1"),
         ({"id": "b", "tests": TESTS}, r"line 2: key code is missing"),
-        (submission("b", time_limit_seconds=0), r"line 2: time_limit_seconds = 0: .*greater than 0"),
+        (submission("b", time_limit_seconds=0), r"line 2: time_limit_seconds = 0: must be more than 0"),
         (submission("b", checker={"type": "fuzzy"}), r"line 2: checker\.type = 'fuzzy'"),
         (
             submission("b", fn_name="f", tests=[{"input": "x", "output": "1"}]),
@@ -129,7 +129,7 @@ def test_a_finished_file_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFix
     before = out.stat().st_mtime_ns
     capsys.readouterr()
     command.judge(source, output=out)
-    assert "is complete already: 1 accepted" in capsys.readouterr().out
+    assert "was already complete: 1 accepted" in capsys.readouterr().out
     assert out.stat().st_mtime_ns == before
     assert not out.with_name("out.jsonl.partial").exists()
 
@@ -199,7 +199,7 @@ def test_a_weak_sandbox_is_announced(
     command.judge(source, output=tmp_path / "out.jsonl", json=True)
     captured = capsys.readouterr()
     assert captured.err.count("sandbox is degraded; missing: mount_namespace, pid_namespace, ") == 1
-    assert captured.err.count("That is: everything is judged") == 1
+    assert captured.err.count(": everything is judged") == 1
     assert json.loads(captured.out)["isolation"]["level"] == "degraded"
     monkeypatch.setattr(command, "Judge", partial(Judge, layers=["resource_limits"]))
     with pytest.raises(EvaluatorFault, match="--unsafe"):
@@ -212,7 +212,7 @@ def start(source: Path, out: Path) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_was_cut_off_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_run_that_was_interrupted_resumes(tmp_path: Path, number: signal.Signals) -> None:
     burn = "import time\nend = time.process_time() + 0.05\nwhile time.process_time() < end: pass\n"
     rows = [submission(f"s{n}", f"{burn}{ADD if n % 3 else 'print(3)'}\n#{n}") for n in range(24)]
     source = write(tmp_path / "in.jsonl", *rows)
@@ -248,7 +248,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr.splitlines()[-1].startswith("microcoder: error: File too large; make room")
+    assert result.stderr.splitlines()[-1].startswith("microcoder: error: File too large; free some space")
     assert "Traceback" not in result.stderr
     assert not out.exists()
     command.judge(source, output=out)

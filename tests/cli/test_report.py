@@ -5,6 +5,9 @@ import pytest
 from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
+from microcoder.evaluation.folder import EvaluationFolder
+from microcoder.evaluation.samples import Sample
+from microcoder.files import append_row, write_json
 
 
 def test_the_verb_writes_the_page_and_prints_where_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,3 +40,23 @@ def test_a_folder_that_is_no_run_is_one_line_and_exit_code_2(
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert "pass a folder that `microcoder train` wrote" in captured.err
+
+
+def test_an_evaluation_is_reported_as_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = EvaluationFolder(tmp_path)
+    config = {"benchmark": {"kind": "problems"}, "generation": {"path": "answers.jsonl"}}
+    write_json(folder.manifest, {"kind": "evaluation", "digest": "aa", "config": config})
+    for name, verdict in (("one", "accepted"), ("two", "wrong_answer")):
+        append_row(folder.questions, {"problem_id": name, "platform": "kattis", "difficulty": "easy"})
+        folder.add_sample(Sample(name, 0, None, "print(1)", "whole answer"))
+        folder.add_verdict({"problem_id": name, "sample_index": 0, "verdict": verdict})
+    main(["report", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "2 problems x 1 samples" in printed
+    assert printed.endswith(f"{folder.report}\n")
+    assert "50.0" in folder.report.read_text()
+    main(["report", str(tmp_path), "--json"])
+    assert json.loads(capsys.readouterr().out)["outcomes"] == {"accepted": 1, "wrong_answer": 1}
+    with pytest.raises(SystemExit):
+        main(["report", str(tmp_path), "--against", str(tmp_path)])
+    assert "microcoder eval show RUN OTHER" in capsys.readouterr().err

@@ -100,7 +100,7 @@ def test_a_suggestion_ends_in_one_mark(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_the_default_folder_of_a_run_can_be_read_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "--help"])
-    assert "names: runs/micro-dapo of" in " ".join(capsys.readouterr().out.split())
+    assert "names: runs/micro-dapo for" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
@@ -113,3 +113,51 @@ def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
     written = script.read_text()
     assert all(verb in written for verb in VERBS)
     assert "--overwrite" in written
+
+
+@pytest.mark.parametrize(
+    ("command", "keys"),
+    [
+        ("train", ("--algorithm.masking.rho = ", "[rollout]")),
+        ("probe", ("--rollout.temperature.kind = ", "[model]")),
+        ("eval", ("--generation.model", "[benchmark]")),
+        ("data build", ("--filter.", "[verify]")),
+    ],
+)
+def test_help_lists_the_keys_by_table(command: str, keys: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    main([*command.split(), "--help"])
+    text = capsys.readouterr().out
+    assert all(key in text for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("judge", "INPUT_PATH is missing. Type `microcoder judge --help`"),
+        ("judge x.jsonl -o y.jsonl --workers", "--workers needs a value."),
+        ("serve --port x", "--port x: must be a whole number."),
+        ("report run extra", "unexpected argument 'extra'. Type `microcoder report --help`"),
+        ("train recipe.toml", "no recipe; type: microcoder train -c recipe.toml"),
+        ("train -c x.toml --dryrun", "unknown option --dryrun; did you mean --dry-run?"),
+        ("eval", "nothing to evaluate; type: microcoder eval -c CONFIG.toml"),
+        ("eval show run --pass-at 0", "--pass-at 0: use 1 or more"),
+        ("audit-judge --judge nosuch", "unknown judge 'nosuch'; use one of microcoder, "),
+        ("audit-judge --out {file}", "cannot be written (File exists); choose another folder"),
+        ("train -c {folder}", "is a folder; pass -c PATH to a TOML file"),
+        ("train -c {file}", "model is missing; add [model]; problems is missing; add [problems]"),
+        ("view run --problems nofile", "--problems nofile does not exist; check the path"),
+        ("study compare {folder} {folder}", "pass a folder that `microcoder study report --all` wrote"),
+    ],
+)
+def test_a_mistake_is_one_line_with_what_to_type(
+    command: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty, folder = tmp_path / "empty.toml", tmp_path / "folder"
+    empty.touch()
+    folder.mkdir()
+    with pytest.raises(SystemExit) as stop:
+        main(command.format(file=empty, folder=folder).split())
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

@@ -166,7 +166,7 @@ def test_hours_come_from_a_run_where_one_was_measured(capsys: pytest.CaptureFixt
     assert estimate["judge_core_hours"] == pytest.approx(judged * 0.16 / 32 / 3600)
     with pytest.raises(SystemExit, match="2"):
         main([*words, "--speeds-of", str(tmp_path / "nowhere")])
-    assert "holds no measured step" in capsys.readouterr().err
+    assert "has no measured step" in capsys.readouterr().err
 
 
 def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing(microcoder: Callable[..., Done]) -> None:
@@ -177,7 +177,7 @@ def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing(microco
     for line in (
         "algorithm.masking.rho = 0.3",
         "num_steps = 7",
-        "model Qwen/Qwen3-4B-Instruct-2507 is no folder here",
+        "model Qwen/Qwen3-4B-Instruct-2507 is not a local folder",
         "a checkpoint takes about 45.0 GiB, and up to 4 are",
     ):
         assert line in done.out
@@ -209,9 +209,9 @@ def test_a_dry_run_refuses_what_does_not_exist(
         (["-c", "recipes/micr/config.toml"], "did you mean recipes/micro/config.toml"),
         (["-c", "recipes/micro/config.toml", "--algorithm.masking.roh", "0.3"], "did you mean algorithm.masking.rho"),
         (["-c", "recipes/micro/config.toml", "--num-steps"], "--num-steps has no value"),
-        (["-c", "recipes/micro/config.toml", "num_steps=3"], "keys of the recipe are given as --dotted.key value"),
+        (["-c", "recipes/micro/config.toml", "num_steps=3"], "keys of the config are given as --dotted.key VALUE"),
         (["-c", "recipes/micro/config.toml", "--batch.ppo_mini_batch_size", "48"], "try 32"),
-        ([], "config"),
+        ([], "no recipe; type: microcoder train -c RECIPE.toml"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(

@@ -39,7 +39,9 @@ def test_it_serves_until_it_is_interrupted(run: Path) -> None:
     assert (process.returncode, errors) == (0, "microcoder: the viewer has ended\n")
 
 
-@pytest.mark.parametrize(("arguments", "told"), [([], "no run is named"), (["nowhere"], "nowhere is no run")])
+@pytest.mark.parametrize(
+    ("arguments", "told"), [([], "no run; type: microcoder view"), (["nowhere"], "nowhere is no run")]
+)
 def test_what_cannot_be_shown_is_one_line_and_exit_code_2(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,8 +27,8 @@ from microcoder.dataset.archives import unpack
 from microcoder.dataset.build import BuildConfig
 from microcoder.dataset.build.session import plan_build, run_build
 from microcoder.errors import DataError
+from microcoder.files import hold_lock
 from microcoder.formats.catalogue import FORMATS
-from microcoder.runs import hold_lock
 
 PLACES = "abcdefgh"
 RECIPES = Path(__file__).parents[2] / "recipes" / "data"

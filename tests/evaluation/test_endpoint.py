@@ -87,7 +87,7 @@ def test_a_server_that_stays_busy_ends_it_with_what_to_do() -> None:
 def test_a_server_that_is_not_there_is_named() -> None:
     with serve(echo) as server:
         url = server.url
-    with pytest.raises(ConfigError, match=r"ConnectionRefusedError.*the same command goes on from here"):
+    with pytest.raises(ConfigError, match=r"ConnectionRefusedError.*type the same command again to resume"):
         list(EndpointGenerator(config(url, retries=0)).generate(requests(1)))
 
 

@@ -109,7 +109,7 @@ def test_a_folder_of_an_older_version_is_refused_in_words(tmp_path: Path, benchm
     folder.manifest.write_text(json.dumps(manifest))
     run(config, tmp_path / "run")  # There is nothing left to judge.
     folder.results.unlink()
-    with pytest.raises(DataError, match="did not note the Python and the packages of programs; use another --run-dir"):
+    with pytest.raises(DataError, match="did not record Python and packages; use another --run-dir"):
         run(config, tmp_path / "run")
 
 
@@ -119,7 +119,7 @@ def test_a_place_that_is_something_else_is_refused(tmp_path: Path, benchmark: Pa
     (tmp_path / "other" / "thesis.tex").touch()
     with pytest.raises(DataError, match="is not empty and holds no evaluation"):
         run(config, tmp_path / "other")
-    with pytest.raises(DataError, match="is no writable folder"):
+    with pytest.raises(DataError, match="is not a writable folder"):
         run(config, benchmark / "run")
 
 
@@ -178,7 +178,7 @@ def endpoint_words(server: Server, benchmark: Path, folder: Path) -> list[str]:
     ]
 
 
-def test_a_killed_run_goes_on_where_it_stopped(
+def test_a_killed_run_resumes_where_it_stopped(
     tmp_path: Path, benchmark: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = EvaluationFolder(tmp_path / "run")
@@ -220,7 +220,7 @@ def test_samples_have_seeds_of_their_own(tmp_path: Path, benchmark: Path) -> Non
 
 def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, benchmark: Path) -> None:
     config = file_config(tmp_path, benchmark, {})
-    stdin, _, call = load_questions(config, tell=print)
+    stdin, _, call = load_questions(config, note=print)
     system, user = build_messages(stdin, config, build_asker(config))
     assert system["content"].startswith("You are an expert Python programmer. You will be given a question")
     assert user["content"] == (
@@ -313,7 +313,7 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
 
     results = run_evaluation(config, run_directory=tmp_path / "run", observer=Listening())
     assert results["is_complete"]
-    assert any("has no chat template: it is asked in plain text" in note for note in notes)
+    assert any("has no chat template: prompts are plain text" in note for note in notes)
     # The template of this checkpoint only adds a separator: the same text with it is another question.
     chatting = TransformersModel(str(tiny_checkpoint), revision=None, dtype="float32")
     asking = TransformersModel(str(base), revision=None, dtype="float32")
@@ -331,7 +331,7 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(tmp_path: Path, tiny
 
 def test_vllm_and_models_that_are_not_here_are_named(tmp_path: Path, benchmark: Path) -> None:
     overrides = {"benchmark.path": str(benchmark), "generation.model": str(tmp_path / "none")}
-    with pytest.raises(DataError, match="does not exist; give a checkpoint folder or a hub id"):
+    with pytest.raises(DataError, match="does not exist; use a checkpoint folder or a hub id"):
         run(load_config(EvalConfig, (), overrides), tmp_path / "run")
     with pytest.raises(ConfigError, match=r"vLLM is not installed; type: pip install 'microcoder\[vllm\]'"):
         run(load_config(EvalConfig, (), {**overrides, "generation.kind": "vllm"}), tmp_path / "run")
@@ -348,7 +348,7 @@ def test_vllm_and_models_that_are_not_here_are_named(tmp_path: Path, benchmark: 
         (["show", "nothing"], "holds no evaluation"),
     ],
 )
-def test_users_mistakes_are_told_without_a_traceback(
+def test_users_mistakes_are_reported_without_a_traceback(
     words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

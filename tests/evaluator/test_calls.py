@@ -329,8 +329,8 @@ def test_operations_that_do_not_fit(given: str, message: str) -> None:
 
 def test_records_that_contradict_themselves() -> None:
     for said, message in (
-        ({"parameters": ["Tree"]}, "no kind of value"),
-        ({"parameters": ["list[TreeNode"]}, "no kind of value"),
+        ({"parameters": ["Tree"]}, "not a kind"),
+        ({"parameters": ["list[TreeNode"]}, "not a kind"),
         ({"methods": [{"name": "add"}]}, "takes no methods"),
         ({"style": "design", "result": 0}, "takes no result"),
     ):

@@ -53,7 +53,7 @@ def test_a_quick_run_knows_every_verdict_and_counts_cpu() -> None:
 
 
 @pytest.mark.long
-def test_costs_are_told_by_who_uses_them() -> None:
+def test_costs_are_reported_by_who_uses_them() -> None:
     rows, table = run_quickly("costs")
     assert all(row["cost"] in table and row["cpu_ms"] >= 0 for row in rows)
     tests = [row for row in rows if "cpu_ms_tests" in row]
@@ -104,7 +104,7 @@ def test_wrong_answers_repeat_by_seed_and_are_of_many_kinds() -> None:
     assert any(SOURCE.startswith(each) for each in mutants), "one is cut off"
 
 
-def test_peers_are_told_calls_with_their_name() -> None:
+def test_peers_get_calls_with_their_name() -> None:
     test = TestCase(input="1\n[2]", output="3")
     calls = Problem(id="calls", fn_name="add", tests=(test,))
     assert write_peer_tests(calls) == {"inputs": ["1\n[2]"], "outputs": ["3"], "fn_name": "add"}

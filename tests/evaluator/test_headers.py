@@ -227,7 +227,7 @@ def test_a_command_makes_it_and_doctor_shows_it(
     assert doctor._describe_headers({}, "cpp", "no room") == []
 
 
-def test_a_compiler_that_fails_is_told(empty_root: Path) -> None:
+def test_a_compiler_that_fails_is_reported(empty_root: Path) -> None:
     assert CPP.precompiled is not None
     wrong = CPP.precompiled.model_copy(update={"headers": ("nothing.h",)})
     with pytest.raises(EvaluatorFault, match=r"<nothing\.h> cannot be precompiled: .*No such file"):

@@ -151,7 +151,7 @@ def test_where_folders_are_looked_for(tmp_path: Path, monkeypatch: pytest.Monkey
     assert find_roots() == (Path("/shared/packages"),)
 
 
-def test_a_profile_is_told_apart_by_its_pins(tmp_path: Path) -> None:
+def test_a_profile_is_distinguished_by_its_pins(tmp_path: Path) -> None:
     assert len({profile.digest for profile in PROFILES.values()}) == len(PROFILES)
     for name, text in (("a.txt", "numpy==2.4.6\nTZdata==2026.6\n"), ("b.txt", "tzdata==2026.6\n\nnumpy == 2.4.6\n")):
         (tmp_path / name).write_text(text)

@@ -137,7 +137,7 @@ def test_a_version_that_is_not_here_is_named(judge_one: Judge, monkeypatch: pyte
         with pytest.raises(EvaluatorFault, match=f"no Python 3.14.*install it.*{PYTHONS_VARIABLE}="):
             judge_one.judge([Program("print(1)")], [problem])
         monkeypatch.setenv(PYTHONS_VARIABLE, str(tmp_path / "python"))
-        with pytest.raises(ConfigError, match="which is no Python 3 that starts"):
+        with pytest.raises(ConfigError, match="which is not a working Python 3"):
             find_interpreter("3.14")
 
 

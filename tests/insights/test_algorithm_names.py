@@ -10,7 +10,7 @@ import pytest
 from microcoder.config import load_config
 from microcoder.insights.algorithm_names import ADVANTAGES as NAMED_ADVANTAGES
 from microcoder.insights.algorithm_names import LOSSES, MASKS, algorithm_name
-from microcoder.training.advantages import ADVANTAGES
+from microcoder.training.algorithm.advantages import ADVANTAGES
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.config import TrainConfig
 from microcoder.training.loss_config import AnyLoss

@@ -12,12 +12,13 @@ from synthetic_run import Recipe, write_run
 
 from microcoder.config import load_config
 from microcoder.errors import DataError
+from microcoder.files import write_json
 from microcoder.insights.arms import Arm, compare_arms, conclude
 from microcoder.insights.history import read_history
 from microcoder.insights.overview import describe_run
 from microcoder.insights.report import write_report
 from microcoder.insights.statistics import Estimate
-from microcoder.runs import RunDirectory, write_json
+from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig
 from microcoder.training.probe import ProbePoint, record_probe
 
@@ -70,7 +71,7 @@ def test_a_run_says_what_it_was_and_what_its_ideas_did(ours: Path) -> None:
     ).next_commands
 
 
-def test_a_probed_temperature_is_told_with_its_reason(ours: Path, tmp_path: Path) -> None:
+def test_a_probed_temperature_is_reported_with_its_reason(ours: Path, tmp_path: Path) -> None:
     run = RunDirectory(Path(shutil.copytree(ours, tmp_path / "probed")))
     config = load_config(
         TrainConfig,

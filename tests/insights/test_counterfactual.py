@@ -44,7 +44,7 @@ def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
     return folder, list(step_under_rules(Job(0, config, folder), rules=RULES))
 
 
-def test_a_mask_moves_truncated_responses_and_its_reach_is_told(taken: tuple[Path, list[MeasuredValue]]) -> None:
+def test_a_mask_moves_truncated_responses_and_its_reach_is_reported(taken: tuple[Path, list[MeasuredValue]]) -> None:
     folder, rows = taken
     found = {(row.metric, row.level): row.value for row in rows}
     truncated = RunDirectory(folder / "all").read_metrics()[0]["truncated_share"]

@@ -179,7 +179,7 @@ def test_a_measurement_that_fails_is_named_and_the_others_are_done(
     with pytest.raises(SystemExit):
         main(["study", "run", "study.toml", "--quick", "--runs", "runs", "--jobs", "1"])
     told = capsys.readouterr().err
-    assert "runs failed; the same command tries them again" in told
+    assert "runs failed; type the same command to retry them" in told
     assert "study, score, seed 1: " in told
     assert "no luck" in told
     assert len(list(tmp_path.glob("runs/*/*/summary.json"))) >= 2

@@ -9,10 +9,11 @@ from chromium import BROWSER, Chromium
 from synthetic_run import MANIFEST, Recipe, write_run
 
 from microcoder.errors import ConfigError, DataError
+from microcoder.files import append_row, write_json
 from microcoder.insights import write_report
 from microcoder.insights.examples import choose_examples
 from microcoder.insights.history import read_history
-from microcoder.runs import RunDirectory, append_row, write_json
+from microcoder.runs import RunDirectory
 
 CHARTS = ("accuracy", "diversity", "length", "reward", "seconds", "shares")
 SMALL = Recipe(num_steps=6, evaluate_every=3, num_heldout=18)

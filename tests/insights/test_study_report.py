@@ -45,7 +45,7 @@ def test_a_page_opens_with_five_sentences_and_one_figure(folder: Path, capsys: p
     assert "The treatment reached too little here to ask about K1" in opening
     assert "| K1 | " in page
     assert "**cannot appear here**" in page
-    assert "Reckoned before the runs: a spread between seeds of" in page
+    assert "Computed before the runs: a spread between seeds of" in page
     assert "| 2 of at most 10 |" in page
     assert "algorithm.kl_coefficient = " in page
     assert "microcoder study run 008_kl_and_clip --quick" in page
@@ -77,7 +77,7 @@ def test_reports_of_two_sets_of_seeds_are_compared(folder: Path, capsys: pytest.
         (folder / name / "results.json").write_text(json.dumps({"format": 1, "claims": claims}))
     main(["study", "compare", str(folder / "a"), str(folder / "b")])
     told = capsys.readouterr().out
-    assert "1 of 2 concluded verdicts are the same in both (50%)" in told
+    assert "1 of 2 conclusive verdicts are the same in both (50%)" in told
     assert "T2: contradicted, then supported" in told
 
 

@@ -62,7 +62,7 @@ kind = "none"
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_study_goes_on_after_a_kill_and_does_nothing_twice(
+def test_a_study_resumes_after_a_kill_and_does_nothing_twice(
     tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "recipe.toml").write_text(RECIPE.format(path=tiny_checkpoint))

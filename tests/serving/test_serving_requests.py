@@ -111,7 +111,7 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "long number": ("/api/v2/execute", piston(run_memory_limit=10**400), 422, "run_memory_limit"),
     "first name": ("/api/v2/execute", piston("a/../b"), 422, "plain relative path"),
     "same names": ("/api/v2/execute", piston("a", "b", "b"), 400, "'b' is there twice"),
-    "file and folder": ("/run_code", run({"files": {"a": "", "a/b": ""}}), 422, "for a file or for a folder"),
+    "file and folder": ("/run_code", run({"files": {"a": "", "a/b": ""}}), 422, "for a file or a folder"),
     "long name": ("/v1/run", run({"files": {"\u00e9" * 200: ""}}), 422, "400 bytes; use at most 200"),
     "no name": ("/run_code", run({"files": {"\ud800": ""}}), 422, ""),
     "long arguments": ("/v1/run", run({"arguments": ["x" * 100_000]}), 422, "arguments: 100004 bytes"),

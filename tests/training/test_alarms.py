@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from microcoder.errors import ConfigError
+from microcoder.files import write_json
 from microcoder.metrics import StepMetrics
-from microcoder.runs import RunDirectory, write_json
+from microcoder.runs import RunDirectory
 from microcoder.training.alarms import find_alarms
 from microcoder.training.checkpoints import best_step
 from microcoder.training.config import LoggingConfig
@@ -61,7 +62,7 @@ def test_each_alarm_by_what_it_is_for() -> None:
     assert names(HEALTHY, tuple(0.7 - 0.01 * step for step in range(12))) == ["diversity_falling"]
 
 
-def test_flat_groups_are_told_apart_by_their_cause() -> None:
+def test_flat_groups_are_distinguished_by_their_cause() -> None:
     flat = replace(HEALTHY, zero_variance_share=1.0)
     for accuracy, fix in ((0.99, "harder problems"), (0.01, "easier problems"), (None, "easier problems")):
         (alarm,) = find_alarms(

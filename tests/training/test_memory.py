@@ -86,7 +86,7 @@ def test_known_shapes_have_the_parameters_of_their_model_cards(name: str, billio
     assert counted.parameters == pytest.approx(billions * 1e9, rel=0.005)
 
 
-def test_a_recipe_that_cannot_fit_is_told_what_to_change() -> None:
+def test_a_recipe_that_cannot_fit_gets_advice() -> None:
     recipe = ROOT / "recipes/models/qwen3-4b-4k.toml"
     config = load_config(TrainConfig, [recipe])
     table = count_memory(config, device_memory_gib=79.6)

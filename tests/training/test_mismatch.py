@@ -124,7 +124,7 @@ def config(**changes: str) -> TrainConfig:
         ({"rollout.vllm.mode": "server", "rollout.vllm.max_model_tokens": "99"}, "--max-model-len"),
         ({"rollout.vllm.server_port": "8001"}, 'add rollout.vllm.mode = "server"'),
         ({"rollout.mismatch.correction": "off", "rollout.mismatch.mode": "mask"}, "leave them out"),
-        ({"rollout.mismatch.threshold": "0.5"}, "greater than 1"),
+        ({"rollout.mismatch.threshold": "0.5"}, "must be more than 1"),
         ({"engine": "verl", "rollout.vllm.gpu_memory_utilization": "0.5"}, "is for engine trl"),
         (
             {
@@ -152,7 +152,7 @@ def test_room_is_made_for_the_run_and_not_for_the_model() -> None:
         check_model_length(config(), model_tokens=4096, longest_prompt_tokens=700)
 
 
-def test_trl_is_told_what_the_recipe_says() -> None:
+def test_trl_gets_what_the_recipe_says() -> None:
     assert vllm_arguments(config(**{"rollout.backend": "transformers"}), longest_prompt_tokens=9) == {}
     here = vllm_arguments(config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9)
     assert here["vllm_enable_sleep_mode"]

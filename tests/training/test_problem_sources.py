@@ -95,9 +95,9 @@ def test_a_data_set_that_gives_none_says_why(dataset: Path, changes: dict[str, s
 
 
 def test_held_out_are_either_a_file_or_a_split(dataset: Path, training_file: Path) -> None:
-    with pytest.raises(ConfigError, match="give exactly one of them"):
+    with pytest.raises(ConfigError, match="set exactly one of"):
         load(kind="hub", id=str(dataset), format="trl")
-    with pytest.raises(ConfigError, match="give exactly one of them"):
+    with pytest.raises(ConfigError, match="set exactly one of"):
         load(kind="hub", id=str(dataset), format="trl", heldout_split="test", heldout=str(training_file))
     assert len(load(kind="hub", id=str(dataset), format="trl", heldout=str(training_file)).heldout) == 4
 

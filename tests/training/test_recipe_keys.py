@@ -137,10 +137,10 @@ def test_trls_own_options_reach_it() -> None:
     [
         ("beta", "decided by the recipe; use algorithm.kl_coefficient"),
         ("use_bias_correction_kl", "decided by the recipe"),
-        ("top_p", "MicroCoder does that itself"),
+        ("top_p", "MicroCoder does this itself"),
         ("eval_steps", "use evaluation.every_steps"),
         ("disable_droput", "did you mean disable_dropout?"),
-        ("zzzz", "is no option of TRL"),
+        ("zzzz", "is not an option of TRL"),
     ],
 )
 def test_trls_other_options_are_refused_with_what_to_use(name: str, message: str) -> None:

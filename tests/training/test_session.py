@@ -25,16 +25,17 @@ from transformers import TrainerCallback
 from microcoder.config import load_config
 from microcoder.dataset import write_problems
 from microcoder.errors import ConfigError, DataError, TrainingError
+from microcoder.files import write_json
 from microcoder.insights.report import write_report
 from microcoder.micro import generate_problems
-from microcoder.runs import RunDirectory, read_rollouts, write_json
+from microcoder.runs import RunDirectory, read_rollouts
+from microcoder.training.algorithm.temperature import step_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl import engine
 from microcoder.training.failures import explain_failure
 from microcoder.training.observer import Silent
 from microcoder.training.probe import read_probe
 from microcoder.training.session import check_run_directory, run_probe, run_training
-from microcoder.training.temperature import step_temperature
 
 ROOT = Path(__file__).parents[2]
 NUM_STEPS = 4
@@ -330,7 +331,7 @@ def test_a_run_of_an_older_version_is_refused_in_words(
     manifest = finished.read_manifest()
     del manifest["environment"]
     write_json(run.manifest, manifest)
-    with pytest.raises(TrainingError, match="did not note the Python and the packages of programs; use another --run"):
+    with pytest.raises(TrainingError, match="did not record Python and packages; use another --run"):
         train(tiny_checkpoint, run.root)
 
 
@@ -419,7 +420,7 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
     calls.write_text('{"id": "a", "statement": "s", "fn_name": "f", "tests": [{"input": "n = 1", "output": "2"}]}\n')
     mistakes: list[tuple[dict[str, str], type[Exception], str]] = [
         ({"model.path": str(empty)}, DataError, "has no weights.*--model.path"),
-        ({"model.path": str(tmp_path / "nowhere")}, DataError, "does not exist; give a checkpoint folder or a hub id"),
+        ({"model.path": str(tmp_path / "nowhere")}, DataError, "does not exist; use a checkpoint folder or a hub id"),
         ({"model.path": str(broken)}, DataError, "is a file"),
         ({"model.path": str(partial)}, DataError, r"lacks 1 weights.*model\.norm\.weight"),
         ({"model.path": str(cut)}, DataError, "cannot load model"),
@@ -632,7 +633,7 @@ def test_the_loss_of_another_process_is_one_line(tmp_path: Path) -> None:
         (RuntimeError("shapes cannot be multiplied"), None),
     ],
 )
-def test_failures_of_the_machine_are_told_from_faults_of_ours(
+def test_failures_of_the_machine_are_distinguished_from_faults_of_ours(
     error: Exception, told: str | None, tmp_path: Path
 ) -> None:
     config = load_config(TrainConfig, overrides={"model.kind": "micro", "problems.kind": "micro"})

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from microcoder.training.algorithm.temperature import scheduled_temperature, step_temperature
+from microcoder.training.algorithm.trend import find_decline, follow_trend
 from microcoder.training.probe import ProbePoint, choose_temperature
 from microcoder.training.sampling_config import (
     AblationRamp,
@@ -18,8 +20,6 @@ from microcoder.training.sampling_config import (
     StagedTemperature,
     TemperatureStage,
 )
-from microcoder.training.temperature import scheduled_temperature, step_temperature
-from microcoder.training.trend import find_decline, follow_trend
 
 STAGED = StagedTemperature(
     kind="staged", stages=(TemperatureStage(from_step=1, value=0.6), TemperatureStage(from_step=140, value=1.2))
@@ -45,7 +45,7 @@ def test_schedules() -> None:
     ramp = AblationRamp(kind="ablation_ramp", start=0.6, end=1.6, num_steps=11)
     assert [scheduled_temperature(ramp, step=step) for step in (1, 6, 11, 50)] == pytest.approx([0.6, 1.1, 1.6, 1.6])
     assert scheduled_temperature(PROBED, step=9, chosen=1.4) == 1.4
-    with pytest.raises(ValueError, match="a probe that was not made"):
+    with pytest.raises(ValueError, match="needs a probe"):
         scheduled_temperature(PROBED, step=1)
 
 
@@ -53,17 +53,17 @@ def test_the_probe_chooses_the_papers_temperature() -> None:
     choice = choose_temperature([*PAPER, *DRASTIC], PROBED)
     assert choice.temperature == 1.2
     assert [reason.rsplit(": ", 1)[1].split(",")[0] for reason in choice.reasons[:6]] == [
-        "too low", "too low", "fits", "fits", "drastic", "drastic",
+        "too low", "too low", "fits", "fits", "unstable", "unstable",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("points", "chosen", "reason"),
     [
-        (PAPER[:2], 0.9, "the highest that is not drastic"),
-        (DRASTIC, 1.8, "every temperature is drastic"),
-        ([point(0.6, 0.5, 0.6), point(1.2, 0.3, 0.75)], 0.6, "the highest that is not drastic"),
-        ([point(1.0, None, None), point(1.2, 0.0, 0.75)], 1.2, "accuracy says nothing"),
+        (PAPER[:2], 0.9, "the highest stable one"),
+        (DRASTIC, 1.8, "every temperature is unstable"),
+        ([point(0.6, 0.5, 0.6), point(1.2, 0.3, 0.75)], 0.6, "the highest stable one"),
+        ([point(1.0, None, None), point(1.2, 0.0, 0.75)], 1.2, "accuracy does not show"),
     ],
 )
 def test_where_no_temperature_fits_the_reasons_say_so(points: list[ProbePoint], chosen: float, reason: str) -> None:

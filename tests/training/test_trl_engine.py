@@ -13,6 +13,7 @@ from trl import GRPOTrainer
 from microcoder.config import load_config
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory, read_rollouts
+from microcoder.training.algorithm.filtering import is_mixed
 from microcoder.training.batching import cut_batches
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
@@ -22,7 +23,6 @@ from microcoder.training.engines.trl.engine import build_adapter, load_policy
 from microcoder.training.engines.trl.sampling import set_sampling
 from microcoder.training.engines.trl.token_figures import add_tokens, watch_tokens
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.filtering import is_mixed
 from microcoder.training.observer import Silent
 from microcoder.training.session import load_tasks
 

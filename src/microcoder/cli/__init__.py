@@ -7,45 +7,55 @@ beside a verb in that list therefore stands here; a test compares it with the ve
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 import shutil
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 
-from cyclopts import App, CycloptsError, UnknownCommandError
+from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, UnknownCommandError, UnusedCliTokensError
 
 import microcoder
 from microcoder.errors import MicroCoderError
 
 VERBS = {
-    "judge": ("judge", "Judge the programs of a file; the same command goes on with a run that was cut off."),
+    "judge": ("judge", "Judge the programs of a file; the same command resumes an interrupted run."),
     "init": (
         "init",
         "Write a recipe for your own model and problems, with the published settings and what fits your GPU.",
     ),
-    "train": ("train", "Train a model by a recipe; the same command goes on with a run that was cut off."),
-    "probe": ("probe", "Sample the untrained model over a grid of temperatures, and choose the one to train at."),
-    "report": ("report", "Write a run's report (one HTML page and its curves as SVG) and print where it is."),
-    "view": ("view", "Show runs in a browser: their curves over each other, and every rollout with its tests."),
+    "train": ("train", "Train a model by a recipe; the same command resumes an interrupted run."),
+    "probe": ("probe", "Sample the untrained model over a grid of temperatures and choose the one to train at."),
+    "report": ("report", "Write the report of a training run or an evaluation and print its path."),
+    "view": ("view", "Browse runs: overlaid curves, and every rollout with its tests."),
     "doctor": (
         "doctor",
-        "Show the isolation that holds on this machine, its speed, its languages, and run a self-test of the sandbox.",
+        "Show this machine's sandbox isolation, speed and languages, and run the sandbox's self-test.",
     ),
     "audit-judge": (
         "audit_judge",
-        "Score any judge of programs: reward hacking, right programs refused, isolation, speed. See docs/judges.md.",
+        "Benchmark any code judge: reward hacking, false rejections, isolation, speed. See docs/judges.md.",
     ),
     "eval": ("app", "Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP."),
     "data": ("app", "Build a corpus from raw problem sets; export, publish and browse it."),
     "packages": ("app", "Install and list the third-party packages that programs may import."),
-    "study": (
-        "app",
-        "Run controlled experiments, judge the paper's claims by them, and plan them at full scale.",
-    ),
+    "study": ("app", "Run controlled experiments and test the paper's claims with them."),
     "serve": ("serve", "Judge programs over HTTP: our own API, SandboxFusion's and Piston's. See docs/serving.md."),
 }
 """By name: the function or application in the module of that name, and what it does."""
 
+CONFIGS = {
+    **dict.fromkeys(("train", "probe"), "microcoder.training.config:TrainConfig"),
+    "eval": "microcoder.evaluation.config:EvalConfig",
+    **dict.fromkeys(
+        (f"data {stage}" for stage in ("build", "collect", "process", "filter", "generate", "verify")),
+        "microcoder.dataset.build.config:BuildConfig",
+    ),
+}
+"""By command: the configuration whose keys it takes as flags."""
+
+_NUMBERS = {int: "a whole number", float: "a number"}
 USER_ERROR = 2
 INTERRUPTED = 130
 
@@ -57,27 +67,27 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         build_app(given)(given, exit_on_error=False, print_error=False, result_action="return_value")
-        if given[:1] == ["train"] and {"--help", "-h"} & set(given):
-            _print_recipe_keys()
+        if {"--help", "-h"} & set(given):
+            _print_keys(given)
     except MicroCoderError as error:
         sys.exit(_fail(str(error)))
     except CycloptsError as error:
-        sys.exit(_fail(f"{_explain(error)} Type `microcoder --help` for the commands and options."))
+        command = " ".join(["microcoder", *(error.command_chain or ())])
+        sys.exit(_fail(f"{_explain(error, given)} Type `{command} --help` for the commands and options."))
     except OSError as error:
         from microcoder.machine import is_disk_full
 
         if not is_disk_full(error):
             raise
         where = f" ({error.filename})" if error.filename else ""
-        told = f"{error.strerror}{where}; make room, and type the same command again: it continues where it stopped"
-        sys.exit(_fail(told))
+        sys.exit(_fail(f"{error.strerror}{where}; free some space and type the same command again to resume"))
     except KeyboardInterrupt:
-        print("microcoder: interrupted; the same command continues where it stopped", file=sys.stderr)
+        print("microcoder: interrupted; type the same command again to resume", file=sys.stderr)
         sys.exit(INTERRUPTED)
 
 
 def build_app(arguments: Sequence[str] = ()) -> App:
-    """Return the application; a verb that the arguments name is left to say itself, at length, what it does."""
+    """Return the application; a verb that the arguments name brings its own, longer help text."""
     named = VERBS.keys() & set(arguments)
     app = App(
         name="microcoder",
@@ -97,21 +107,32 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     return app
 
 
-def _print_recipe_keys() -> None:
+def _print_keys(given: Sequence[str]) -> None:
+    """Print the configuration keys of the command whose help was asked for, if it takes any."""
+    place = CONFIGS.get(" ".join(takewhile(lambda word: not word.startswith("-"), given)))
+    if place is None:
+        return
     from microcoder.keys import describe_keys
-    from microcoder.training.config import TrainConfig
 
-    print(describe_keys(TrainConfig, width=shutil.get_terminal_size().columns))
+    module, _, name = place.partition(":")
+    print(describe_keys(getattr(importlib.import_module(module), name), width=shutil.get_terminal_size().columns))
 
 
-def _explain(error: CycloptsError) -> str:
-    """Return the error as a sentence; in the library's own, a command that is unknown is followed by only eight."""
+def _explain(error: CycloptsError, given: Sequence[str]) -> str:
+    """Return the error as a sentence; the library names at most eight commands after an unknown one, this all."""
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        name = error.argument.name
+        return f"{name} {'needs a value' if name in given else 'is missing'}."
+    if isinstance(error, CoercionError) and error.token is not None and error.target_type in _NUMBERS:
+        return f"{error.token.keyword} {error.token.value}: must be {_NUMBERS[error.target_type]}."
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"unexpected argument {error.unused_tokens[0]!r}."
     if isinstance(error, UnknownCommandError) and error.app is not None and error.unused_tokens:
-        given = error.unused_tokens[0]
+        word = error.unused_tokens[0]
         known = [name for name in error.app if not name.startswith("-")]
-        close = difflib.get_close_matches(given, known, n=1)
+        close = difflib.get_close_matches(word, known, n=1)
         suggestion = f"did you mean {close[0]}? " if close else ""
-        return f"unknown command {given!r}; {suggestion}use one of {', '.join(known)}."
+        return f"unknown command {word!r}; {suggestion}use one of {', '.join(known)}."
     text = str(error)
     return text if text.endswith("?") else f"{text.rstrip('?.')}."
 

@@ -29,9 +29,9 @@ def audit_judge(
     lanes: int = 2,
     uncontained: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Score any judge of programs: reward hacking, right programs refused, isolation, speed. See docs/judges.md.
+    """Benchmark any code judge: reward hacking, false rejections, isolation, speed. See docs/judges.md.
 
-    Each judge runs in throw-away processes without network and with a read-only file system.
+    Each judge runs in disposable processes without network access and with a read-only file system.
 
     Parameters
     ----------
@@ -41,21 +41,21 @@ def audit_judge(
     out
         Folder for audit.json and audit.md.
     seed
-        What a part of the cases is made anew from, and what is drawn of the others.
+        Seed of the generated cases and of the sample of stored ones.
     most
-        Cases of each stored suite.
+        Maximum number of cases per stored suite.
     all
-        All cases of each suite.
+        Use all cases of each suite.
     suite
-        Only these suites.
+        Run only these suites.
     contests
         Kattis problem packages with submissions: a folder or a tar archive.
     python
         The interpreter that has the judges' packages; by default this one.
     lanes
-        Processes of a judge at a time.
+        Processes per judge.
     uncontained
-        Unsafe: run judges as they are where they cannot be contained. Only in a container made for nothing else.
+        Run judges even if they cannot be contained. Unsafe: only in a container made for this.
     """
     require_linux()
     from microcoder.yardstick.catalogue import read_judge
@@ -67,16 +67,19 @@ def audit_judge(
         if value < 1:
             raise ConfigError(f"--{name} {value}: give 1 or more")
     if python is not None and not python.is_file():
-        raise ConfigError(f"--python {python}: there is no such interpreter; give one, such as .venv/bin/python")
+        raise ConfigError(f"--python {python} does not exist; pass an interpreter, such as .venv/bin/python")
     interpreter = str(python.absolute()) if python else sys.executable
     judges = [read_judge(text, python=interpreter) for text in judge]
     known = read_contests(contests) if contests else []
     plan = make_plan(seed=seed, most=None if all else most, suites=suite, contests=known)
     if not plan.cases:
-        raise ConfigError("no case is left: --suite contests needs --contests FOLDER")
-    out.mkdir(parents=True, exist_ok=True)
+        raise ConfigError("no cases: --suite contests needs --contests FOLDER")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {out} cannot be written ({error.strerror}); choose another folder") from None
     audits = []
-    for audit in audit_judges(judges, plan, lanes=lanes, contain=not uncontained, tell=_tell):
+    for audit in audit_judges(judges, plan, lanes=lanes, contain=not uncontained, note=_print):
         audits.append(audit)
         # After each, so that what was found is kept where a later judge takes too long.
         (out / "audit.json").write_text(write_json(audits, plan))
@@ -86,5 +89,5 @@ def audit_judge(
         raise SystemExit(1)
 
 
-def _tell(text: str) -> None:
+def _print(text: str) -> None:
     print(text, file=sys.stderr)

@@ -37,16 +37,16 @@ Flag = Annotated[bool, Parameter(negative="")]
 
 @app.command
 def build(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Collect, process, filter, generate, verify, and write the corpus; the same command goes on where it was stopped.
+    """Collect, process, filter, generate, verify, and write the corpus; the same command resumes an interrupted build.
 
     Any key of the config can be given as a flag: `--output corpora/mine --runner ray`. See docs/dataset.md.
 
     Parameters
     ----------
     config
-        Config (TOML). Give it again to lay another over the first.
+        Config (TOML). Repeat to override it with further files.
     dry_run
-        Print the resolved config, what is left to do and about how long it takes; then stop.
+        Print the resolved config, the work left and an estimate of its time, and stop.
     json
         Print the result as one JSON object.
     """
@@ -55,25 +55,25 @@ def build(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, js
 
 @app.command
 def collect(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Run the first stage only: raw rows to records."""
+    """Run the collect stage: raw rows to records."""
     _run(overrides, config, last="collect", dry_run=dry_run, json=json)
 
 
 @app.command
 def process(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Run as far as process: clean statements in English, one layout."""
+    """Run up to the process stage: clean statements in English, one layout."""
     _run(overrides, config, last="process", dry_run=dry_run, json=json)
 
 
 @app.command(name="filter")
 def filter_(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Run as far as filter: quality, licences, benchmarks, duplicates, difficulty."""
+    """Run up to the filter stage: quality, licences, decontamination, deduplication, difficulty."""
     _run(overrides, config, last="filter", dry_run=dry_run, json=json)
 
 
 @app.command
 def generate(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Run as far as generate: tests made for problems that have few that their statements do not show."""
+    """Run up to the generate stage: new tests for problems with few hidden ones."""
     _run(overrides, config, last="generate", dry_run=dry_run, json=json)
 
 
@@ -85,7 +85,7 @@ def verify(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, j
 
 @app.command
 def formats() -> None:
-    """List the formats that sources can have."""
+    """List the supported source formats."""
     require_data()
     from microcoder.formats.catalogue import FORMATS
 
@@ -108,8 +108,8 @@ def export(
     corpus
         Folder that `microcoder data build` finished.
     form
-        `verl` (Parquet), `trl`, `nemogym`, `verifiers` or `livecodebench` (JSON lines; the last leaves out and counts
-        what needs a checker), `harbor` (a folder a problem) or `jsonl` (our own problem lines).
+        `verl` (Parquet), `trl`, `nemogym`, `verifiers` or `livecodebench` (JSON lines; the last skips and counts
+        problems that need a checker), `harbor` (one folder per problem) or `jsonl` (our own problem lines).
     output
         The file to write; for `harbor` the folder.
     """
@@ -122,8 +122,8 @@ def export(
     print(f"{num_written} problems written to {output}")
     if num_written < len(problems):
         print(
-            f"{len(problems) - num_written} left out: {form} has no place for their checkers or languages; "
-            "the other forms keep them",
+            f"{len(problems) - num_written} skipped: {form} cannot express their checkers or languages; "
+            "the other forms can",
             file=sys.stderr,
         )
 
@@ -137,7 +137,7 @@ def push(corpus: Path, /, *, repo: str, private: Flag = False) -> None:
     corpus
         Folder that `microcoder data build` finished.
     repo
-        `owner/name` of the data set; it is made where it does not exist.
+        `owner/name` of the dataset; created if it does not exist.
     private
         Make it private.
     """
@@ -149,7 +149,7 @@ def push(corpus: Path, /, *, repo: str, private: Flag = False) -> None:
 
 @app.command
 def browse(corpus: Path, /) -> None:
-    """Open the page on which every row of a build can be read, kept or rejected.
+    """Open a page that shows every row of a build, kept and rejected.
 
     Parameters
     ----------
@@ -195,15 +195,17 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
         for key, value in flatten(record).items():
             print(f"{key} = {json_module.dumps(value)}")
     if not json:
-        print(f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {_tell_missing(plan.missing)}", file=sys.stderr)
         print(
-            f"about {describe_seconds(seconds)} on {workers} processes, if it is like the sets that were measured",
+            f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {_describe_missing(plan.missing)}", file=sys.stderr
+        )
+        print(
+            f"about {describe_seconds(seconds)} on {workers} processes, at the speed of the measured datasets",
             file=sys.stderr,
         )
     if dry_run:
         return
     with Display() as display:
-        built = run_build(config, plan, on_progress=display.tell)
+        built = run_build(config, plan, on_progress=display.show)
     record = {
         "corpus": str(built.corpus) if built.corpus else None,
         "was_finished": built.was_finished,
@@ -223,21 +225,21 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
         if shown:
             print(f"    {', '.join(f'{reason} {num:,}' for reason, num in shown)}{more}")
     if built.corpus:
-        state = "was there already" if built.was_finished else "written"
+        state = "already existed" if built.was_finished else "written"
         print(f"corpus {state}: {built.corpus}; type `microcoder data browse {built.corpus}` to look into it")
 
 
 def require_data() -> None:
-    """Refuse to go on without the packages of the data extra.
+    """Check that the packages of the data extra are installed.
 
     Raises:
-        ConfigError: what is missing, and what to type.
+        ConfigError: one is not; what to type.
     """
     missing = [name for name in ("pyarrow", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: pip install 'microcoder[data]'")
 
 
-def _tell_missing(missing: dict[str, Missing]) -> str:
+def _describe_missing(missing: dict[str, Missing]) -> str:
     left = [f"{step} {found.num_rows:,}" for step, found in missing.items() if found.num_rows]
     return f"left to do: {', '.join(left)}" if left else "nothing left to do"

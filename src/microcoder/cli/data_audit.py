@@ -31,10 +31,10 @@ def audit(
     unsafe_sandbox: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Tell what is wrong with a published set, without building it; the same command goes on where it was stopped.
+    """Find the flaws of a published dataset without building it; the same command resumes an interrupted audit.
 
-    References that fail, wrong programs that pass, tests that the statement shows, missing checkers and licences, lost
-    bounds, duplicates, copies of benchmarks. See docs/dataset-audit.md.
+    Failing references, wrong programs that pass, tests shown in the statement, missing checkers and licences, lost
+    bounds, duplicates, benchmark contamination. See docs/dataset-audit.md.
 
     Parameters
     ----------
@@ -43,23 +43,23 @@ def audit(
     form
         Its format; `microcoder data formats` lists them.
     inside
-        A file or folder in it.
+        A file or folder inside the source.
     benchmark
-        FORMAT=PATH of a benchmark whose copies are looked for, such as humaneval=HumanEval.jsonl.gz; repeatable.
+        FORMAT=PATH of a benchmark to check for contamination, such as humaneval=HumanEval.jsonl.gz; repeatable.
     limit
-        Rows to look at, drawn by the seed; all where it is left out.
+        Number of rows to audit, sampled by the seed; by default all.
     seed
-        What the rows are drawn by.
+        Seed of the sample.
     output
         Folder of report.md, summary.json, rows.jsonl and a list of rows for each finding.
     static
-        Run no program: only what can be read.
+        Run no program: only static checks.
     workers
-        Programs at the same time; one a core where it is left out.
+        Programs in parallel; by default one per core.
     packages
-        Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages.
     unsafe_sandbox
-        Run programs even where the sandbox cannot be closed. Unsafe: only for programs you trust.
+        Run programs even if the sandbox lacks isolation. Only for programs that you trust.
     json
         Print the shares as one JSON object.
     """
@@ -71,7 +71,7 @@ def audit(
     from microcoder.dataset.build.config import SourceSettings
 
     if limit is not None and limit < 1:
-        raise ConfigError(f"--limit {limit}: give 1 or more, or leave it out for all rows")
+        raise ConfigError(f"--limit {limit}: use 1 or more, or leave it out for all rows")
     settings = AuditSettings(
         source=SourceSettings(path=source, format=form, inside=inside),
         benchmarks=tuple(_read_benchmark(text) for text in benchmark),
@@ -84,7 +84,7 @@ def audit(
         unsafe_sandbox=unsafe_sandbox,
     )
     with Display() as display:
-        audited = look(settings, on_progress=lambda done, total: display.tell("audit", done, total))
+        audited = look(settings, on_progress=lambda done, total: display.show("audit", done, total))
     if json:
         print((output / "summary.json").read_text(encoding="utf-8").strip())
         return

@@ -22,7 +22,7 @@ class Display:
     def __init__(self) -> None:
         console = Console(stderr=True)
         self._started: dict[str, tuple[float, int]] = {}
-        self._told: dict[str, int] = {}
+        self._shown: dict[str, int] = {}
         self._last = time.monotonic()
         self._current: tuple[str, int, int] | None = None
         self._lock = threading.RLock()
@@ -51,31 +51,31 @@ class Display:
             self._bars.stop()
 
     def _beat(self) -> None:
-        """Say it again while nobody tells anything, as when a step writes or looks at a batch for long."""
+        """Repeat the last state while nothing is reported, as when a step takes long over a batch."""
         while not self._is_over.wait(1.0):
             if self._current is not None:
-                self.tell(*self._current)
+                self.show(*self._current)
 
-    def tell(self, step: str, done: int, total: int) -> None:
+    def show(self, step: str, done: int, total: int) -> None:
         """Show that a step has seen so many of its rows; called also where nothing changed."""
         with self._lock:
             self._current = (step, done, total)
-            self._tell(step, done, total)
+            self._print(step, done, total)
 
-    def _tell(self, step: str, done: int, total: int) -> None:
+    def _print(self, step: str, done: int, total: int) -> None:
         now = time.monotonic()
         started, first = self._started.setdefault(step, (now, done))
-        left = tell_left(now - started, done - first, total - done)
+        left = describe_left(now - started, done - first, total - done)
         if self._bars:
             if step not in self._tasks:
                 self._tasks[step] = self._bars.add_task(step, total=total, left="")
             self._bars.update(self._tasks[step], completed=done, left=left)
             return
-        told = self._told.get(step)
-        is_new = done != told and (done == total or now - self._last >= _SECONDS_BETWEEN_LINES)
+        shown = self._shown.get(step)
+        is_new = done != shown and (done == total or now - self._last >= _SECONDS_BETWEEN_LINES)
         is_silent = done < total and now - self._last >= _MOST_SECONDS_OF_SILENCE
         if is_new or is_silent:
-            self._told[step], self._last = done, now
+            self._shown[step], self._last = done, now
             after = f", {left}" if left else ""
             print(
                 f"{step}: {done:,} of {total:,} rows, {describe_seconds(now - started)}{after}",
@@ -84,6 +84,6 @@ class Display:
             )
 
 
-def tell_left(seconds: float, num_done: int, num_left: int) -> str:
-    """Return about how long the rest takes, from what was done in these seconds; empty where nothing was or is left."""
+def describe_left(seconds: float, num_done: int, num_left: int) -> str:
+    """Return about how long the rest takes, from what was done in these seconds; empty if nothing was or is left."""
     return f"about {describe_seconds(seconds / num_done * num_left)} left" if num_done > 0 and num_left > 0 else ""

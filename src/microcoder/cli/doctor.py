@@ -34,20 +34,20 @@ def doctor(
     languages: tuple[Path, ...] = (),
     unsafe: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Show the isolation that holds on this machine, its speed, its languages, and run a self-test of the sandbox.
+    """Show this machine's sandbox isolation, speed and languages, and run the sandbox's self-test.
 
-    Ends with exit code 1 where programs cannot be judged safely, or a self-test fails.
+    Exits with code 1 if programs cannot be judged safely or a self-test fails.
 
     Parameters
     ----------
     json
         Print one JSON object.
     packages
-        Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages.
     languages
-        Language files of your own (docs/languages.md).
+        Your own language files (docs/languages.md).
     unsafe
-        Unsafe: start even where the sandbox cannot be closed, to see what the self-test says then.
+        Run the self-test even if the sandbox lacks isolation.
     """
     require_linux()
     for path in languages:
@@ -94,7 +94,7 @@ def _find_versions(name: str) -> list[str]:
 
 
 def _find_headers(name: str) -> dict[str, dict[str, str]]:
-    """Return where the precompiled headers of each version are kept; empty where they are not."""
+    """Return where the precompiled headers of each version are kept; empty if they are not."""
     versions = {version: list_headers(find_language(name, version)) for version in _find_versions(name)}
     return {
         version: {header: str(folder or "") for header, folder in headers.items()}
@@ -143,7 +143,7 @@ def _describe(found: dict[str, Any]) -> list[str]:
 
 
 def _describe_headers(versions: dict[str, dict[str, str]], name: str, problem: str) -> list[str]:
-    """Return what is kept precompiled, and where nothing is, what to type or why it cannot be."""
+    """Return what is kept precompiled, and if nothing is, what to type or why it cannot be."""
     kept = [
         f"{header} ({version})" for version, headers in versions.items() for header, folder in headers.items() if folder
     ]

@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from microcoder.cli.display import Display
 from microcoder.cli.train import parse_overrides
 from microcoder.config import flatten, load_config
+from microcoder.errors import ConfigError
 from microcoder.evaluation.config import EvalConfig
 
 app = App(name="eval", help="Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.")
@@ -25,7 +26,7 @@ def evaluate(
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Evaluate a model, or answers from a file; the same command goes on with a run that was cut off.
+    """Evaluate a model, or answers from a file; the same command resumes an interrupted run.
 
     Any key of the config can be given as a flag: `--benchmark.path test6.jsonl --generation.model Qwen/Qwen3-4B`.
     See docs/evaluation.md for benchmarks and formats, docs/reference.md for all keys.
@@ -33,14 +34,18 @@ def evaluate(
     Parameters
     ----------
     config
-        Config (TOML). Give it again to lay another over the first.
+        Config (TOML). Repeat to override it with further files.
     run_dir
-        Where the evaluation is written; by default runs/eval-DIGEST, of the config.
+        Output folder; by default runs/eval-DIGEST, with the config's digest.
     dry_run
         Print the resolved config and stop.
     json
         Print the results as one JSON object.
     """
+    if not config and not overrides:
+        raise ConfigError(
+            "nothing to evaluate; type: microcoder eval -c CONFIG.toml, or with --benchmark.path and --generation.model"
+        )
     resolved = load_config(EvalConfig, config, parse_overrides(overrides))
     # Pulls in what reads benchmarks, which `--help` does without.
     from microcoder.evaluation.report import render_results
@@ -76,22 +81,25 @@ def show(
     pass_at: Annotated[tuple[int, ...], Parameter(negative="")] = (),
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Show an evaluation from its folder, or what changed from one to another.
+    """Show the results of an evaluation, or compare two.
 
     Parameters
     ----------
     run
         A folder that `microcoder eval` wrote; it may be unfinished.
     other
-        Another: the difference, other minus run, is taken problem by problem.
+        A second folder: shows the difference, other minus run, paired by problem.
     pass_at
-        Further k of pass@k.
+        Additional k of pass@k.
     json
         Print one JSON object instead of tables.
     """
     from microcoder.evaluation.folder import EvaluationFolder
     from microcoder.evaluation.report import compare, render_comparison, render_results, summarise
 
+    for k in pass_at:
+        if k < 1:
+            raise ConfigError(f"--pass-at {k}: use 1 or more")
     results = summarise(EvaluationFolder(run), pass_at=pass_at)
     if other is None:
         print(json_module.dumps(results) if json else render_results(results))

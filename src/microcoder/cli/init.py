@@ -27,35 +27,35 @@ def init(
 ) -> None:
     """Write a recipe for your own model and problems, with the published settings and what fits your GPU.
 
-    What no flag says is asked. Without a terminal, or with --yes, it is the default; there is none for model, problems
-    and heldout.
+    Asks for whatever the flags do not give. Without a terminal, or with --yes, it takes the defaults; model, problems
+    and heldout have none.
 
     Parameters
     ----------
     model
-        A checkpoint folder, or an id of the Hugging Face Hub.
+        A checkpoint folder, or a Hugging Face Hub id.
     problems
-        A problem file, a folder of `microcoder data build`, or a data set of the Hub (owner/name).
+        Training problems: a problem file, a folder of `microcoder data build`, or a Hub dataset (owner/name).
     heldout
-        What accuracy is measured on: a problem file, a LiveCodeBench file, or a split of the data set.
+        Held-out problems: a problem file, a LiveCodeBench file, or a split of the dataset.
     gpu
         h100, h200, a100-80, a100-40, l40s, a6000, rtx-5090, rtx-4090, l4 or cpu; by default this machine's.
     algorithm
         microcoder-grpo (the default), grpo, dr-grpo, dapo, mask-all, or another name in recipes/algorithms.
     format
-        Of the rows of a data set of the Hub: trl, verl, taco, deepcoder, ...; by default known by its name.
+        Row format of a Hub dataset: trl, verl, taco, deepcoder, ...; by default inferred from its name.
     out
-        The recipe's file; one that is there is not written over.
+        The recipe file; an existing file is not overwritten.
     yes
-        Ask nothing.
+        Ask no questions.
     """
     if out.exists():
-        raise ConfigError(f"{out} is there already; give another --out, or remove it first")
+        raise ConfigError(f"{out} already exists; choose another --out, or remove it first")
     asks = not yes and sys.stdin.isatty()
     wishes = Wishes(
-        model=model or _ask("model", "checkpoint folder or id of the Hub", asks=asks),
-        problems=problems or _ask("problems", "problem file, or data set of the Hub (owner/name)", asks=asks),
-        heldout=heldout or _ask("heldout", "held-out problem file, LiveCodeBench file, or split", asks=asks),
+        model=model or _ask("model", "checkpoint folder or Hugging Face Hub id", asks=asks),
+        problems=problems or _ask("problems", "problem file or Hub dataset (owner/name)", asks=asks),
+        heldout=heldout or _ask("heldout", "held-out problem file, LiveCodeBench file or split", asks=asks),
         gpu=gpu or _ask("gpu", ", ".join(GPUS), default=detect_gpu(), asks=asks),
         algorithm=algorithm or _ask("algorithm", ", ".join(ALGORITHMS), default=ALGORITHMS[0], asks=asks),
         format=format,
@@ -64,7 +64,7 @@ def init(
     text = write_recipe(wishes)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
-    print(f"wrote {out}; see what the run takes: microcoder train -c {shlex.quote(str(out))} --dry-run")
+    print(f"wrote {out}; to see what the run costs: microcoder train -c {shlex.quote(str(out))} --dry-run")
 
 
 def _ask(flag: str, about: str, *, asks: bool, default: str = "") -> str:
@@ -75,5 +75,5 @@ def _ask(flag: str, about: str, *, asks: bool, default: str = "") -> str:
     """
     answer = input(f"{flag} ({about}){f' [{default}]' if default else ''}: ").strip() if asks else ""
     if not (answer or default):
-        raise ConfigError(f"--{flag} is missing; give it: {about}")
+        raise ConfigError(f"--{flag} is missing; pass --{flag} with a {about}")
     return answer or default

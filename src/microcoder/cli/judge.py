@@ -44,41 +44,40 @@ def judge(
     overwrite: Annotated[bool, Parameter(negative="")] = False,
     unsafe: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Judge the programs of a file; the same command goes on with a run that was cut off.
+    """Judge the programs of a file; the same command resumes an interrupted run.
 
     Parameters
     ----------
     input_path
-        Submissions (.jsonl or .jsonl.gz), one object a line: id, code, tests, and optionally language, fn_name,
+        Submissions (.jsonl or .jsonl.gz), one object per line: id, code, tests, and optionally language, fn_name,
         language_version, time_limit_seconds, memory_limit_mib, checker.
     output
-        Where the verdicts go, one line per submission in the order of the input.
+        File for the verdicts, one line per submission, in the order of the input.
     workers
-        Programs judged at the same time; by default one per processor.
+        Programs judged in parallel; by default one per processor.
     nice
-        How far programs stand back from other work of this machine, 0 to 19: beside one busy process, one program gets
-        half of a core at 0, a tenth at 10, a seventieth at 19; never less than this command's own niceness.
+        Niceness of the judged programs, 0 to 19; never less than this command's own. Beside one busy process, a program
+        gets half of a core at 0, a tenth at 10, a seventieth at 19.
     stop
-        When to leave out a program's remaining tests: after its first failure, after a test that hit a limit,
-        or never.
+        When to skip a program's remaining tests: after its first failure, after a test that hit a limit, or never.
     time_scale
-        What CPU limits are multiplied by; by default measured, and never below 1 (`microcoder doctor` shows it).
+        Factor on all CPU limits; by default measured on this machine, and never below 1 (see `microcoder doctor`).
     packages
-        Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages.
     languages
-        Language files of your own (docs/languages.md).
+        Your own language files (docs/languages.md).
     sibling_limit
-        How many times the CPU time of the slowest accepted program of its problem a test may take at most, once two
-        were accepted (at least 0.5 s, at most the problem's limit). Verdicts that it changes depend on the other
-        programs; their method is sibling_limit.
+        Limit a test's CPU time to this many times that of the slowest accepted program of the same problem, once two
+        are accepted (at least 0.5 s, at most the problem's limit). Verdicts that it changes depend on the other
+        programs and have the method sibling_limit.
     batch_tests
-        Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md).
+        Run several tests of a program in one process if none can affect the next (docs/sandbox.md).
     json
         Print a summary as one JSON object.
     overwrite
-        Forget what earlier runs wrote to the same output.
+        Discard what earlier runs wrote to this output.
     unsafe
-        Unsafe: run even where the sandbox cannot be closed. Only for programs you trust.
+        Run even if the sandbox lacks isolation. Only for programs that you trust.
     """
     for path in languages:
         add_language(path)
@@ -127,8 +126,10 @@ def judge(
 
 def _check_writable(output: Path) -> None:
     nearest = next(folder for folder in output.absolute().parents if folder.exists())
-    if output.is_dir() or not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise DataError(f"{output} cannot be written: it or {nearest} is no place for a file; choose another -o")
+    if output.is_dir():
+        raise DataError(f"{output} is a folder; choose a file with -o")
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise DataError(f"{output} cannot be written: {nearest} is not a writable folder; choose another -o")
 
 
 def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *, num_total: int) -> None:
@@ -157,14 +158,14 @@ def _find_refusing_checkers(judging: Judge, judged: list[Submission], verdicts: 
 
 
 def _announce(judging: Judge) -> None:
-    """Say on stderr how well programs are closed in, and how limits are stretched."""
+    """Print the isolation level and the factor on CPU limits to stderr."""
     text = f"sandbox is {judging.isolation.level}"
     if judging.isolation.missing:
         text += f"; missing: {judging.isolation.describe_missing()}"
     if judging.time_scale != 1:
         text += f"; CPU limits are multiplied by {judging.time_scale:g}"
     if judging.isolation.level == "degraded":
-        text += f". That is: {DEGRADED_MEANS}"
+        text += f": {DEGRADED_MEANS}"
     print(f"microcoder: {text}", file=sys.stderr)
 
 
@@ -187,21 +188,21 @@ def _is_checker_crash(row: dict[str, Any]) -> bool:
 
 def _print_summary(output: Path, summary: dict[str, Any]) -> None:
     if not summary["num_judged"]:
-        print(f"{output} is complete already: {describe_counts(summary['verdicts']) or 'nothing yet'}")
+        print(f"{output} was already complete: {describe_counts(summary['verdicts']) or 'nothing yet'}")
         return
     print(f"{output}: {describe_counts(summary['verdicts']) or 'nothing yet'}, {summary['seconds']:.1f} s")
     num_faults = summary["verdicts"].get(Outcome.SANDBOX_FAULT, 0)
     if num_faults:
         print(
             f"microcoder: {num_faults} submissions have no verdict because the sandbox failed; "
-            "type the same command again to judge just these",
+            "type the same command again to judge only these",
             file=sys.stderr,
         )
     if summary["checker_crashes"]:
         print(
-            f"microcoder: {summary['checker_crashes']} of the wrong answers crashed a checker that works on the "
-            "problem's own answer",
+            f"microcoder: {summary['checker_crashes']} wrong answers crashed the problem's checker, which accepts the "
+            "reference answer",
             file=sys.stderr,
         )
     for name, detail in summary["checkers_refusing_their_answer"].items():
-        print(f"microcoder: the checker of {name} does not accept the problem's own answer: {detail}", file=sys.stderr)
+        print(f"microcoder: the checker of {name} rejects the problem's reference answer: {detail}", file=sys.stderr)

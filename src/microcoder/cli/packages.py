@@ -22,16 +22,17 @@ def install(
     *,
     python: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
 ) -> None:
-    """Install the packages of a profile apart from all others, as a judge does when it first needs them.
+    """Install the packages of a profile in a folder of their own, as a judge does when it first needs them.
 
-    Into MICROCODER_PACKAGES where that is set; else root installs for everybody, anybody else for themselves.
+    The folder is MICROCODER_PACKAGES if that is set; otherwise a system-wide one for root, one in the home folder for
+    other users.
 
     Parameters
     ----------
     profile
-        One of standard, atcoder, none, or the path of a file of pins (.txt or .toml).
+        One of standard, atcoder, none, or the path of a file of pinned packages (.txt or .toml).
     python
-        Versions of Python to install them for, such as 3.13; by default the one that MicroCoder runs on.
+        Versions of Python to install for, such as 3.13; by default the one that MicroCoder runs on.
     """
     chosen = load_profile(profile)
     for version in python or (CURRENT_VERSION,):
@@ -41,7 +42,7 @@ def install(
 
 @app.command(name="list")
 def list_profiles() -> None:
-    """List the profiles, their packages, and whether they are installed here."""
+    """List the profiles with their packages and where they are installed."""
     interpreter = find_interpreter(CURRENT_VERSION)
     for profile in PROFILES.values():
         folder = find_folder(profile, interpreter) if profile.packages else "needs nothing"
@@ -53,14 +54,14 @@ def list_profiles() -> None:
 
 @app.command
 def headers(*languages: str) -> None:
-    """Precompile the headers that most programs begin with, as a judge does for the fifth program that includes one.
+    """Precompile common headers, as a judge does at the fifth program that includes one.
 
-    Kept where packages are; a program then takes about a quarter of the time to build.
+    Programs then build in about a quarter of the time. The headers are stored beside the packages.
 
     Parameters
     ----------
     languages
-        Such as cpp17 cpp20; by default each language that has such headers, in its usual version.
+        Such as cpp17 cpp20; by default every language with such headers, in its default version.
     """
     for name in languages or [name for name, language in LANGUAGES.items() if language.precompiled]:
         language = find_language(name)

@@ -23,17 +23,17 @@ def probe(
     run_dir: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Sample the untrained model over a grid of temperatures, and choose the one to train at.
+    """Sample the untrained model over a grid of temperatures and choose the one to train at.
 
-    The recipe's temperature must be left to the probe: `--rollout.temperature.kind diversity`. `microcoder train`
-    with the same recipe and folder goes on from it; without `-c`, the probe that the folder holds is shown.
+    Needs a recipe with `rollout.temperature.kind = "diversity"`. `microcoder train` with the same recipe and folder
+    uses the result. Without `-c`, shows the probe stored in the folder.
 
     Parameters
     ----------
     config
-        Recipe (TOML). Give it again to lay another over the first.
+        Recipe (TOML). Repeat to override it with further files.
     run_dir
-        Where the probe is written, or read from; by default that of `microcoder train`.
+        Folder of the probe; by default that of `microcoder train`.
     json
         Print one JSON object instead of text.
     """

@@ -1,31 +1,63 @@
-"""`microcoder report`: draw a run's page from its files."""
+"""`microcoder report`: draw a run's page, or an evaluation's tables, from its files."""
 
 from __future__ import annotations
 
 import json as json_format
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from microcoder.errors import ConfigError
+
+if TYPE_CHECKING:
+    from microcoder.evaluation.folder import EvaluationFolder
 
 
-def report(run_directory: Path, /, *, against: tuple[Path, ...] = (), json: bool = False) -> None:
-    """Write a run's report (one HTML page and its curves as SVG) and print where it is.
+def report(
+    run_directory: Path,
+    /,
+    *,
+    against: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Write the report of a training run or an evaluation and print its path.
 
-    Works on a run that is still going or was stopped: the page says so.
+    For a training run: an HTML page, and its curves as SVG. For an evaluation: its tables in Markdown. Works on
+    unfinished runs; the report says so.
 
     Parameters
     ----------
     run_directory
-        A folder that `microcoder train` wrote.
+        A folder that `microcoder train` or `microcoder eval` wrote.
     against
-        Another run on the same problems, such as the baseline's: the page then says how the two differ. Give it again
-        for more.
+        Another training run on the same problems, such as the baseline: the page compares the two. Repeatable.
     json
         Print one JSON object with the path and the headline numbers.
     """
+    from microcoder.evaluation.folder import EvaluationFolder
+
+    evaluation = EvaluationFolder(run_directory)
+    if evaluation.is_evaluation:
+        if against:
+            raise ConfigError(f"{run_directory} is an evaluation; to compare two: microcoder eval show RUN OTHER")
+        _report_evaluation(evaluation, as_json=json)
+        return
     from microcoder.insights import write_report
 
     path = write_report(run_directory, against=against)
     print(json_format.dumps({"report": str(path), **_headline(run_directory)}) if json else path)
+
+
+def _report_evaluation(evaluation: EvaluationFolder, *, as_json: bool) -> None:
+    from microcoder.evaluation.report import render_results, summarise, write_report
+
+    results = summarise(evaluation)
+    write_report(evaluation, results)
+    if as_json:
+        print(json_format.dumps({"report": str(evaluation.report), **results}))
+    else:
+        print(f"{render_results(results)}\n\n{evaluation.report}")
 
 
 def _headline(run_directory: Path) -> dict[str, Any]:

@@ -51,63 +51,62 @@ def serve(
 ) -> None:
     """Judge programs over HTTP: our own API, SandboxFusion's and Piston's. See docs/serving.md.
 
-    Ends on SIGTERM or Ctrl-C: it takes nothing more, finishes what it has taken, and answers 503 to what is left
-    after the grace.
+    On SIGTERM or Ctrl-C it accepts no new requests, finishes those it has accepted, and answers 503 to what is left
+    after the grace period.
 
     Parameters
     ----------
     host
         Address to listen on.
     port
-        Port to listen on; 0 takes a free one.
+        Port to listen on; 0 picks a free one.
     workers
-        Programs that run at the same time; by default one per processor.
+        Programs judged in parallel; by default one per processor.
     token_file
-        Tokens that clients may show, one a line.
+        Accepted bearer tokens, one per line.
     no_auth
-        Let anybody in who reaches the port, on an address that others may reach too.
+        Serve without tokens on an address that other machines can reach.
     nice
-        How far programs stand back from other work of this machine, 0 to 19: beside one busy process, one program gets
-        half of a core at 0, a tenth at 10, a seventieth at 19; never less than this command's own niceness.
+        Niceness of the judged programs, 0 to 19; never less than this command's own. Beside one busy process, a program
+        gets half of a core at 0, a tenth at 10, a seventieth at 19.
     stop
-        When to leave out a program's remaining tests: after its first failure, after a test that hit a limit,
-        or never.
+        When to skip a program's remaining tests: after its first failure, after a test that hit a limit, or never.
     time_scale
-        What CPU limits are multiplied by; by default measured, and never below 1.
+        Factor on all CPU limits; by default measured on this machine, and never below 1.
     max_queued
-        Programs on their way, over all requests; beyond it a request is answered 429.
+        Maximum number of queued and running programs over all requests; beyond it a request is answered 429.
     max_batch
-        Programs in one request.
+        Maximum number of programs per request.
     max_tests
-        Tests of one problem.
+        Maximum number of tests per problem.
     max_body_mib
-        Size of one request.
+        Maximum size of a request.
     max_connections
-        Connections that are open at a time; fewer where the limit on open files leaves less room.
+        Maximum number of open connections; fewer if the limit on open files requires it.
     max_connections_per_client
-        Of them, from one address; raise it where all clients come through one proxy.
+        Maximum per client address; raise it if all clients come through one proxy.
     max_cpu_seconds
-        Longest time limit of a test.
+        Highest time limit of a test.
     max_memory_mib
-        Largest memory limit of a test.
+        Highest memory limit of a test.
     request_seconds
-        How long a request may wait and run; beyond it: 504.
+        Time limit of a request, queueing included; beyond it: 504.
     grace_seconds
-        How long to finish what was taken, once asked to end.
+        Time to finish accepted requests after SIGTERM.
     renew_after
         Programs after which a worker starts a fresh sandbox; 0: never.
     packages
-        Packages that programs may import: standard, atcoder, none, or the path of a file of pins.
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages.
     languages
-        Language files of your own (docs/languages.md).
+        Your own language files (docs/languages.md).
     require
-        Languages that must be there, else the service does not start.
+        Languages that must be available, or the service does not start.
     self_test
-        Run programs whose verdicts are known before anything is taken, and do not start where one is wrong.
+        Judge programs with known verdicts first, and do not start if one comes out wrong.
     batch_tests
-        Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md).
+        Run several tests of a program in one process if none can affect the next (docs/sandbox.md).
     unsafe
-        Unsafe: serve even where the sandbox cannot be closed. Only for programs you trust.
+        Serve even if the sandbox lacks isolation. Only for programs that you trust.
     """
     require_linux()
     try:

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from microcoder.insights.rounds import StudyPlan
     from microcoder.insights.study import StudyFile, Work
 
-app = App(
-    name="study", help="Run controlled experiments, judge the paper's claims by them, and plan them at full scale."
-)
+app = App(name="study", help="Run controlled experiments and test the paper's claims with them.")
 RUNS = Path("runs/studies")
 BUDGET_MINUTES = 60.0
 """Of the whole quick catalogue on two cores."""
@@ -43,28 +41,28 @@ def run(
     dry_run: Flag = False,
     json: Flag = False,
 ) -> None:
-    """Do what is missing of a study, several pieces at a time; the same command resumes.
+    """Do the missing runs of a study, several in parallel; the same command resumes an interrupted study.
 
     Parameters
     ----------
     name
         A study file, or a name (or a part of one) in studies/.
     all
-        Every study; what several studies share is done once.
+        All studies; runs that several studies share are done once.
     quick
-        The small version: fewer and smaller steps.
+        The quick version: fewer and smaller steps.
     jobs
-        Runs at a time; by default one a core.
+        Runs in parallel; by default one per core.
     budget_minutes
-        When to begin nothing more, counted with what earlier commands took; by default 60 for --all --quick.
+        Start no new run after this many minutes, earlier commands included; by default 60 for --all --quick.
     seeds_from
-        Added to every seed, to ask the same again with others.
+        Added to every seed, to replicate a study with other seeds.
     runs
         Folder of all studies' runs.
     dry_run
-        Print what would be run first and how long it would take, and stop.
+        Print which runs come first and how long they will take, and stop.
     json
-        Print one JSON object in place of sentences.
+        Print one JSON object instead of text.
     """
     from microcoder.insights.design import MICRO, QUICK
     from microcoder.insights.rounds import plan_rounds
@@ -75,15 +73,15 @@ def run(
     budget = budget_minutes or (BUDGET_MINUTES if all and quick else None)
     budget_seconds = None if budget is None else 60 * budget
     plan = plan_rounds(studies, scale=scale, root=runs, seeds_from=seeds_from, jobs=jobs, budget_seconds=budget_seconds)
-    told = _describe(plan, jobs=jobs, budget_minutes=budget) | {"num_studies": len(studies)}
+    summary = _describe(plan, jobs=jobs, budget_minutes=budget) | {"num_studies": len(studies)}
     missing = plan.rounds.waiting
     if not json:
         for work in plan.works if dry_run else ():
             print(f"{'finished' if work.is_finished else 'missing '}  {work.folder}  {work.label}")
-        print(_tell_plan(told, is_measured=plan.speeds.is_known), flush=True)
+        print(_describe_plan(summary, is_measured=plan.speeds.is_known), flush=True)
     if dry_run or not missing:
         if json:
-            _print_json(told)
+            _print_json(summary)
         return
     require_training()
     _write_catalogue(plan.shared)
@@ -93,12 +91,12 @@ def run(
     left = sorted({work.label for work in plan.rounds.left_out})
     if json:
         finished = sum(work.is_finished for work in plan.works)
-        _print_json(told | {"num_finished": finished, "left_out": left, "failed": [f.work.label for f in failures]})
+        _print_json(summary | {"num_finished": finished, "left_out": left, "failed": [f.work.label for f in failures]})
     elif left:
-        print(f"the budget of {budget:g} minutes is spent; not begun: {'; '.join(left)}")
+        print(f"the budget of {budget:g} minutes is spent; not started: {'; '.join(left)}")
     if failures:
         reasons = "\n".join(f"  {failure.work.label}: {failure.error}" for failure in failures)
-        raise TrainingError(f"{len(failures)} runs failed; the same command tries them again:\n{reasons}")
+        raise TrainingError(f"{len(failures)} runs failed; type the same command to retry them:\n{reasons}")
 
 
 @app.command
@@ -114,22 +112,22 @@ def report(
     seeds_from: int = 0,
     json: Flag = False,
 ) -> None:
-    """Judge the claims by what is finished: a page a study, and an index of all claims.
+    """Test the claims with the finished runs: one page per study, and an index of all claims.
 
     Parameters
     ----------
     name
         A study file, or a name (or a part of one) in studies/.
     all
-        Every study, and the index.
+        All studies, and the index.
     quick
-        The runs of the small version.
+        Use the runs of the quick version.
     output
         Folder of the pages and figures.
     runs
         Folder of all studies' runs.
     code
-        Digest of the code whose runs are meant (a folder in `runs`); by default that of the code at hand.
+        Code digest of the runs to use (a folder in `runs`); by default that of the installed code.
     seeds_from
         Added to every seed.
     json
@@ -139,7 +137,7 @@ def report(
     from microcoder.insights.results import as_records, judge_studies
     from microcoder.insights.study import find_studies
     from microcoder.insights.study_report import write_study_report
-    from microcoder.insights.wording import tell_claim
+    from microcoder.insights.wording import describe_claim
 
     studies, scale = _choose(name, all), QUICK if quick else MICRO
     # A claim is judged among all of them, also where one study alone is asked for.
@@ -156,7 +154,7 @@ def report(
     page = write_study_report(judged, output=output, has_index=name is None)
     for study in judged:
         for result in study.claims:
-            print(tell_claim(result, study.file.study))
+            print(describe_claim(result, study.file.study))
     print(page)
 
 
@@ -171,23 +169,23 @@ def plan(
     price: float = 2.5,
     json: Flag = False,
 ) -> None:
-    """Print what the claims' seeds can show before anything is run; for a model's scale, write recipes and costs.
+    """Print the statistical power of a study before any run; for a full-scale model, write its recipes and cost.
 
     Parameters
     ----------
     name
         A study file, or a name (or a part of one) in studies/.
     all
-        Every study.
+        All studies.
     scale
-        `quick` or `micro`: each claim's design, smallest effect, expected half width and power. A model's, such as
-        qwen3-4b: the recipes, the launch script and what it will cost.
+        `quick` or `micro`: each claim's design, smallest effect of interest, expected half width and power. A model
+        such as qwen3-4b: its recipes, a launch script and their cost.
     output
-        Folder of the launch plan; by default plans/<scale>.
+        Folder of the launch plan; by default plans/SCALE.
     price
         Dollars per H100-hour.
     json
-        Print the designs as one JSON object.
+        Print one JSON object instead of text.
     """
     from microcoder.insights.design import MICRO, QUICK
     from microcoder.insights.expectations import expectation_rows
@@ -195,7 +193,8 @@ def plan(
 
     studies = _choose(name, all)
     if scale not in (MICRO, QUICK):
-        print(write_plan(studies, scale=scale, output=output or Path("plans") / scale, dollars_per_hour=price))
+        page = write_plan(studies, scale=scale, output=output or Path("plans") / scale, dollars_per_hour=price)
+        print(json_module.dumps({"scale": scale, "plan": str(page)}) if json else page)
         return
     rows = expectation_rows(studies, scale=scale)
     if json:
@@ -205,7 +204,7 @@ def plan(
         print(f"{row['id']} ({row['family']}, {row['study']}): {row['short']}\n  {row['design']}")
         if row["compared"]:
             print(f"  {row['compared']}; {row['claimed']}.")
-        print(f"  {row['told']}\n")
+        print(f"  {row['expectation']}\n")
     decided, precise = [r for r in rows if r["compared"]], [r for r in rows if r["is_precise"]]
     print(
         f"{len(rows)} claims: {len(decided)} are tested, {len(precise)} of them with an expected half width of at most "
@@ -215,16 +214,16 @@ def plan(
 
 @app.command
 def compare(first: Path, second: Path, /, *, json: Flag = False) -> None:
-    """Say which conclusions of one report are also those of another, with other seeds.
+    """Compare the conclusions of two reports, such as a replication with other seeds.
 
     Parameters
     ----------
     first
         Folder of a report, or its results.json.
     second
-        The other's.
+        The report to compare it with.
     json
-        Print one JSON object in place of sentences.
+        Print one JSON object instead of text.
     """
     from microcoder.insights.results import compare_results, read_results
 
@@ -235,9 +234,9 @@ def compare(first: Path, second: Path, /, *, json: Flag = False) -> None:
         return
     total = len(found.kept) + len(found.changed)
     if found.share_kept is None:
-        print(f"{first} concludes nothing, so there is nothing to keep")
+        print(f"{first} has no conclusive claim to compare")
         return
-    print(f"{len(found.kept)} of {total} concluded verdicts are the same in both ({found.share_kept:.0%})")
+    print(f"{len(found.kept)} of {total} conclusive verdicts are the same in both ({found.share_kept:.0%})")
     for name, before, after in found.changed:
         print(f"  {name}: {before}, then {after}")
 
@@ -260,8 +259,8 @@ def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> di
 
 def _write_catalogue(works: Sequence[Work]) -> None:
     """Write beside the runs what each folder stands for."""
+    from microcoder.files import write_json
     from microcoder.insights.workload import catalogue
-    from microcoder.runs import write_json
 
     for folder in {work.folder.parent for work in works}:
         write_json(folder / "runs.json", catalogue([work for work in works if work.folder.parent == folder], folder))
@@ -271,15 +270,15 @@ def _print_json(value: object) -> None:
     print(json_module.dumps(value, indent=2))
 
 
-def _tell_plan(told: Mapping[str, Any], *, is_measured: bool) -> str:
-    how = "at the speed of what is finished" if is_measured else "on a quiet machine; nothing finished to tell"
+def _describe_plan(summary: Mapping[str, Any], *, is_measured: bool) -> str:
+    how = "at the speed of the finished runs" if is_measured else "on an idle machine; no finished run to measure"
     text = (
-        f"{told['num_planned']} distinct runs and measurements at most, of {told['num_studies']} studies; "
-        f"{told['num_finished']} finished; next {len(told['next'])}, about {describe_seconds(told['seconds'])} with "
-        f"{told['jobs']} at a time ({how})"
+        f"at most {summary['num_planned']} distinct runs and measurements of {summary['num_studies']} studies; "
+        f"{summary['num_finished']} finished; next {len(summary['next'])}, about "
+        f"{describe_seconds(summary['seconds'])} with {summary['jobs']} in parallel ({how})"
     )
-    if told["budget_minutes"]:
-        text += f"; {told['spent_minutes']:g} of {told['budget_minutes']:g} minutes are spent"
+    if summary["budget_minutes"]:
+        text += f"; {summary['spent_minutes']:g} of {summary['budget_minutes']:g} minutes are spent"
     return text
 
 
@@ -287,5 +286,5 @@ def _choose(name: str | None, everything: bool) -> list[StudyFile]:
     from microcoder.insights.study import find_studies
 
     if (name is None) != everything:
-        raise ConfigError("give the name of one study, or --all")
+        raise ConfigError("name one study, or pass --all")
     return find_studies(name)

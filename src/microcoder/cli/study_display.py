@@ -29,13 +29,13 @@ class StudyDisplay:
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[state]}"),
             console=self._console,
             disable=not self._console.is_terminal,
             transient=True,
         )
-        self._whole = self._bars.add_task("all runs", total=1.0, told="")
-        self._rows = [self._bars.add_task("", total=1.0, told="starting") for _ in range(jobs)]
+        self._whole = self._bars.add_task("all runs", total=1.0, state="")
+        self._rows = [self._bars.add_task("", total=1.0, state="starting") for _ in range(jobs)]
 
     def __enter__(self) -> StudyDisplay:
         self._bars.start()
@@ -48,18 +48,18 @@ class StudyDisplay:
         """Give it a bar; what later rounds bring is added to the whole."""
         self._work.setdefault(work.folder, self._seconds_of(work))
         self._since[work.folder] = time.monotonic()
-        self._bars.update(self._rows[worker], description=work.label, completed=0.0, told="starting")
+        self._bars.update(self._rows[worker], description=work.label, completed=0.0, state="starting")
 
     def advanced(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
         """Move its bar."""
         if event["kind"] == "step":
             share = event["step"] / event["num_steps"]
             self._share[work.folder] = share
-            told = f"step {event['step']}/{event['num_steps']}"
-            self._bars.update(self._rows[worker], completed=share, told=told)
+            state = f"step {event['step']}/{event['num_steps']}"
+            self._bars.update(self._rows[worker], completed=share, state=state)
         elif event["kind"] == "phase":
-            self._bars.update(self._rows[worker], told=event["name"])
-        self._bars.update(self._whole, completed=self._done, told=f"{self._num_ended} done, {self._left} left")
+            self._bars.update(self._rows[worker], state=event["name"])
+        self._bars.update(self._whole, completed=self._done, state=f"{self._num_ended} done, {self._left} left")
 
     def ended(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
         """Write a line that stays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import json as json_module
 import os
@@ -35,10 +36,13 @@ from microcoder.training.memory import (
 from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.room import measure_room
 
+_OPTIONS = ("--config", "--run-dir", "--dry-run", "--gpu-memory-gib", "--speeds-of", "--ray-address", "--json")
+"""Of the commands that take configuration keys as flags."""
+
 
 def train(
     *overrides: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    config: Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")],
+    config: Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")] = (),
     run_dir: Path | None = None,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     gpu_memory_gib: float | None = None,
@@ -46,30 +50,31 @@ def train(
     ray_address: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Train a model by a recipe; the same command goes on with a run that was cut off.
+    """Train a model by a recipe; the same command resumes an interrupted run.
 
     Any key of the recipe can be given as a flag: `--algorithm.masking.rho 0.2`.
 
     Parameters
     ----------
     config
-        Recipe: a TOML file, or the name of one that comes with the package, such as micro. Give it again to lay another
-        over the first.
+        Recipe: a TOML file, or the name of one in the package, such as micro. Repeat to override it with further ones.
     run_dir
-        Where the run is written; by default runs/ and the recipes' names: runs/micro-dapo of -c micro -c dapo.
+        Output folder; by default runs/ and the recipes' names: runs/micro-dapo for -c micro -c dapo.
     dry_run
-        Print the resolved config and what the run will take, and stop; with exit code 2 where model or problems are
-        missing, or the GPU cannot hold it.
+        Print the resolved config with its cost in time, memory and disk, and stop. Exit code 2 if the model or the
+        problems are missing, or the run does not fit the GPU.
     gpu_memory_gib
-        Of a dry run: the memory of one GPU, by default that of this machine's first, such as 79.6 for an H100.
+        With --dry-run: memory of one GPU, such as 79.6 for an H100; by default that of this machine's first GPU.
     speeds_of
-        Of a dry run: the folder of a run whose measured speeds the hours rest on, by default the run's own folder
-        where it has steps.
+        With --dry-run: a run whose measured speeds the estimate uses; by default this run's own once it has steps.
     ray_address
-        Of engine verl: the Ray cluster to run on, `auto` or host:port; short for --ray.address.
+        With engine verl: address of the Ray cluster, `auto` or host:port; short for --ray.address.
     json
         Print one JSON object instead of text.
     """
+    if not config:
+        files = [word for word in overrides if word.endswith(".toml")]
+        raise ConfigError(f"no recipe; type: microcoder train -c {files[0] if files else 'RECIPE.toml'}")
     if ray_address is not None:
         overrides = (*overrides, "--ray.address", ray_address)
     resolved = load_recipe(config, overrides)
@@ -79,10 +84,10 @@ def train(
         return
     for name, value in (("--gpu-memory-gib", gpu_memory_gib), ("--speeds-of", speeds_of)):
         if value is not None:
-            raise ConfigError(f"{name} is of a dry run; add --dry-run, or leave it out")
+            raise ConfigError(f"{name} applies to a dry run only; add --dry-run, or leave it out")
     require_training()
     if int(os.environ.get("RANK", "0")) == 0:
-        # On a cold disk nothing else would be seen for half a minute.
+        # On a cold disk the imports take half a minute.
         print("microcoder: loading torch and the trainer", file=sys.stderr, flush=True)
     # Both pull in torch, which the rest of the command line does without.
     from microcoder.cli.progress import Progress
@@ -119,10 +124,10 @@ def default_run_directory(config: Sequence[Path]) -> Path:
 
 
 def require_training() -> None:
-    """Refuse to go on where torch and TRL are missing.
+    """Check that torch and TRL are installed.
 
     Raises:
-        ConfigError: they are; what to install.
+        ConfigError: they are not; what to install.
     """
     if importlib.util.find_spec("trl") is None:
         raise ConfigError(
@@ -134,15 +139,17 @@ def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
     """Return `--dotted.key value` and `--dotted.key=value` words as a mapping.
 
     Raises:
-        ConfigError: a word is no flag, or a flag has no value.
+        ConfigError: a word is not a flag, a flag has no value, or it is a misspelt option of the command.
     """
     overrides: dict[str, str] = {}
     rest = list(words)
     while rest:
         flag = rest.pop(0)
         if not flag.startswith("--") or len(flag) == 2:
-            raise ConfigError(f"unexpected word {flag!r}; keys of the recipe are given as --dotted.key value")
+            raise ConfigError(f"unexpected argument {flag!r}; keys of the config are given as --dotted.key VALUE")
         key, has_value, value = flag[2:].partition("=")
+        if close := difflib.get_close_matches(f"--{key.replace('_', '-')}", _OPTIONS, n=1, cutoff=0.8):
+            raise ConfigError(f"unknown option {flag}; did you mean {close[0]}?")
         if not has_value:
             if not rest:
                 raise ConfigError(f"{flag} has no value; type {flag} VALUE")
@@ -179,19 +186,19 @@ def _print_dry_run(
         print("\n".join(_describe(config, estimate)))
         print("\n".join(_describe_memory(config, table, num_shards=num_shards)))
         if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
-            print(f"model {config.model.path} is no folder here: taken as an id of the Hugging Face Hub, not checked")
+            print(f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked")
         print(f"disk: {measure_room(config, target)}")
         if record["command"]:
-            print(f"\nas a user of verl would type it (its data are written at the start):\n{record['command']}\n")
+            print(f"\nthe verl command (its data files are written when the run starts):\n{record['command']}\n")
         print(f"the run would be written to {target}")
     if record["missing"]:
         raise ConfigError(f"this cannot start: {'; '.join(record['missing'])}")
     if table is not None and table.fits is False:
         assert table.device_gib is not None
         lacks = (
-            "vLLM's share holds no whole response"
+            "vLLM's share of the memory is too small for one full response"
             if table.total <= table.device_gib
-            else f"{table.total:.1f} GiB are needed, the GPU has {table.device_gib:.1f}"
+            else f"it needs {table.total:.1f} GiB, the GPU has {table.device_gib:.1f}"
         )
         raise ConfigError(f"this does not fit: {lacks}; {advise(config, table, num_shards=num_shards)}")
 
@@ -201,7 +208,7 @@ def _rows_of(run: RunDirectory) -> list[dict[str, Any]]:
 
 
 def _count_shards(config: TrainConfig) -> int:
-    """Return over how many GPUs weights and optimizer are divided: by verl, or as `accelerate launch` puts it out."""
+    """Return the number of GPUs that weights and optimizer are sharded over, by verl or by `accelerate launch`."""
     if config.engine == "verl":
         return count_processes(config.ray)
     is_sharded = any(os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED"))
@@ -209,7 +216,7 @@ def _count_shards(config: TrainConfig) -> int:
 
 
 def _describe_launch(config: TrainConfig, target: Path) -> str | None:
-    """Return verl's own command for a recipe of engine verl; None of another."""
+    """Return verl's own command for a recipe of engine verl; None for engine trl."""
     if config.engine != "verl":
         return None
     from microcoder.training.engines.verl.translate import Place, translate
@@ -231,11 +238,11 @@ def _count_memory(config: TrainConfig, gpu_memory_gib: float | None, *, num_shar
 def _describe_memory(config: TrainConfig, table: MemoryTable | None, *, num_shards: int) -> list[str]:
     if table is None:
         if not can_count():
-            return ["memory: not counted, torch is not installed; type: pip install 'microcoder[train]'"]
-        return ["memory: not counted, the model's shape is not known here (no config.json, no known name)"]
+            return ["memory: not estimated, torch is not installed; type: pip install 'microcoder[train]'"]
+        return ["memory: not estimated, the model's shape is unknown (no config.json, no known name)"]
     lines = describe_memory(table, config, is_counted_for="each GPU" if num_shards > 1 else "one device")
     if table.device_gib is None and _is_gpu_recipe(config):
-        lines.append("no GPU here: add --gpu-memory-gib 79.6 (an H100) to have it compared")
+        lines.append("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
     return lines
 
 
@@ -253,7 +260,7 @@ def _describe(config: TrainConfig, estimate: RunEstimate) -> list[str]:
         f"judging: at most about {describe_seconds(3600 * estimate.judge_core_hours)} of one core",
     ]
     if estimate.num_parameters is None:
-        lines.append("model size unknown here (no config.json, no known name)")
+        lines.append("model size unknown (no config.json, no known name)")
     else:
         lines.append(f"model: {estimate.num_parameters / 1e6:,.1f} M parameters")
     hours = (estimate.generate_hours, estimate.heldout_hours, estimate.update_hours)
@@ -261,11 +268,9 @@ def _describe(config: TrainConfig, estimate: RunEstimate) -> list[str]:
     if None in hours:
         return [*lines, "time: not estimated"]
     what = (
-        "as in the run that was measured"
+        "as in the measured run"
         if estimate.source.startswith("measured")
-        else (
-            f"on {'one H100' if estimate.device == 'gpu' else 'two CPU cores'}, were every response as long as allowed"
-        )
+        else f"on {'one H100' if estimate.device == 'gpu' else 'two CPU cores'}, if every response had maximum length"
     )
     return [
         *lines,

@@ -21,39 +21,44 @@ def view(
     port: int = DEFAULT_PORT,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Show runs in a browser: their curves over each other, and every rollout with its tests; search, compare, follow.
+    """Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.
 
-    An open page shows what runs that are still going add to their folders. Without --bundle it serves the page on this
-    machine until Ctrl-C, and only to this machine; from elsewhere, type `ssh -L 8642:127.0.0.1:8642 HOST`.
+    An open page follows runs that are still going. Without --bundle it serves on 127.0.0.1 until Ctrl-C; to view from
+    another machine, type `ssh -L 8642:127.0.0.1:8642 HOST` there.
 
     Parameters
     ----------
     runs
-        Folders that `microcoder train`, `microcoder eval` or `microcoder data build` wrote, or files of verdicts of
+        Folders that `microcoder train`, `microcoder eval` or `microcoder data build` wrote, or verdict files of
         `microcoder judge`.
     problems
-        Problems, submissions or rows of a benchmark, with tests' inputs and expected outputs, for runs that do not say
-        where theirs are. Give it again for another.
+        Problems, submissions or rows of a benchmark with the tests' inputs and expected outputs, if the run does not
+        name them. Repeatable.
     bundle
-        Write a folder that shows the same without a server, from disk or any web host, and stop.
+        Write a static copy of the page to this folder, to open from disk or any web host, and stop.
     port
-        Port of the loopback; 0 takes any that is free.
+        Port on 127.0.0.1; 0 picks a free one.
     json
-        Print one JSON object in place of a line of text.
+        Print one JSON object instead of text.
     """
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"--port {port}: use 1 to 65535, or 0 for a free one")
     if not runs:
-        raise ConfigError("no run is named; type: microcoder view RUN [RUN...]")
+        raise ConfigError("no run; type: microcoder view RUN [RUN...]")
     try:
         from microcoder.viewer import ViewerServer, open_collection, write_bundle
     except ImportError as error:
         raise ConfigError(f"the viewer needs {error.name}; type: pip install 'microcoder[insights]'") from None
 
+    for path in problems:
+        if not path.exists():
+            raise ConfigError(f"--problems {path} does not exist; check the path")
     collection = open_collection(runs, problem_files=problems)
     if bundle is not None:
         written = write_bundle(collection, bundle)
-        told = {"page": str(written.page), "num_rollouts": written.num_rollouts, "num_bytes": written.num_bytes}
+        record = {"page": str(written.page), "num_rollouts": written.num_rollouts, "num_bytes": written.num_bytes}
         text = f"{written.page}: {written.num_rollouts:,} rollouts, {written.num_bytes / 1e6:,.1f} MB"
-        print(json_module.dumps(told) if json else text)
+        print(json_module.dumps(record) if json else text)
         return
     with ViewerServer(collection, port=port) as server:
         print(json_module.dumps({"url": server.url}) if json else f"{server.url}  (Ctrl-C ends)", flush=True)

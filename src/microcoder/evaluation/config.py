@@ -1,4 +1,4 @@
-"""What an evaluation asks, how answers are made, how they are judged. A key in a file is a departure from defaults."""
+"""The config of an evaluation: benchmark, generation, judge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect
 
 
 class EvalPromptConfig(PromptConfig):
-    """How questions are asked: as in training, or as the benchmark's authors do."""
+    """The prompt: the benchmark's published one, or as in training."""
 
     style: str = Field(default="published", min_length=1)
     """`published`: the benchmark's own text (of a problem file: `instruct`); else as in training: `instruct`, `bare`,
@@ -31,24 +31,24 @@ class LiveCodeBench(Config):
     path: Path
     """A file, or the folder of test.jsonl to test6.jsonl."""
     release: str | None = None
-    """Of a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range such as v4_v6."""
+    """For a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range such as v4_v6."""
     start_date: date | None = None
     """The first contest day."""
     end_date: date | None = None
-    """A contest later than the midnight this day begins with is left out, as by LiveCodeBench's own flag."""
+    """Excludes contests after 00:00 of this day, as LiveCodeBench's own flag does."""
     platforms: tuple[Literal["atcoder", "leetcode", "codeforces"], ...] = ()
     """Empty: all."""
     difficulties: tuple[Literal["easy", "medium", "hard"], ...] = ()
     """Empty: all."""
     time_limit_seconds: float = Field(default=6.0, gt=0, le=600)
-    """CPU seconds a test; LiveCodeBench's checker gives as many of wall time."""
+    """CPU seconds per test; LiveCodeBench's checker allows the same wall time."""
     memory_limit_mib: int = Field(default=2048, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
-    """Of a test; LiveCodeBench's checker has no limit."""
+    """Memory limit of a test; LiveCodeBench's checker has none."""
     dialect: Dialect = "plain"
-    """`livecodebench` runs programs under what LiveCodeBench's checker puts before them (star imports, recursion to
-    50,000 calls, integers of 50,000 digits), for figures that compare with its leaderboard."""
+    """`livecodebench` runs programs with LiveCodeBench's prelude (star imports, recursion limit 50,000, integers of
+    50,000 digits), for results comparable with its leaderboard."""
     skip_broken: bool = False
-    """Leave out problems whose tests cannot be read, and say which; otherwise they are an error."""
+    """Skip problems whose tests cannot be read, and report them; otherwise they are an error."""
 
 
 class HumanEval(Config):
@@ -78,11 +78,11 @@ class ProblemFileConfig(Config):
 
     kind: Literal["problems"]
     path: Path
-    """One problem a line (see the problem record)."""
+    """One problem per line (see the problem record)."""
 
 
 class Rows(Config):
-    """Rows of any format, a benchmark of your own among them: the same reader serves to decontaminate a corpus."""
+    """Rows of any supported format, or of your own benchmark; the same reader decontaminates a corpus."""
 
     kind: Literal["rows"]
     path: Path
@@ -92,12 +92,12 @@ class Rows(Config):
 
 
 class ResponseSampling(Config):
-    """How responses are sampled. The defaults are LiveCodeBench's, but for the number and the length (the paper's)."""
+    """Sampling of responses. Defaults are LiveCodeBench's, except number and length (the paper's)."""
 
     num_samples: int = Field(default=4, ge=1)
     """Responses per problem: n."""
     temperature: float = Field(default=0.2, ge=0, le=4)
-    """0 takes the likeliest token; all samples of a problem are then the same."""
+    """0: greedy decoding; all samples of a problem are then the same."""
     top_p: float = Field(default=0.95, gt=0, le=1)
     max_tokens: int = Field(default=8192, ge=1)
     """Length limit of a response."""
@@ -105,16 +105,16 @@ class ResponseSampling(Config):
 
 
 class Transformers(Config):
-    """Generate with transformers, on a GPU where there is one."""
+    """Generate with transformers, on a GPU if there is one."""
 
     kind: Literal["transformers"] = "transformers"
     model: str = Field(min_length=1)
     """A checkpoint folder or a hub id."""
     revision: str | None = None
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
-    """Of the weights."""
+    """Precision of the weights."""
     batch_size: int = Field(default=16, ge=1)
-    """Responses sampled at a time; bounds memory."""
+    """Responses sampled in parallel; bounds memory."""
     sampling: ResponseSampling = ResponseSampling()
 
 
@@ -129,41 +129,42 @@ class Vllm(Config):
     num_gpus: int = Field(default=1, ge=1)
     """Tensor parallel size."""
     max_context_tokens: int | None = Field(default=None, ge=1)
-    """Prompt and response together, what vLLM reserves memory for; None: the longest prompt and `max_tokens`."""
+    """Context length that vLLM reserves memory for; None: the longest prompt and `max_tokens`."""
     gpu_memory_utilization: float = Field(default=0.9, gt=0, lt=1)
     """Share of each GPU's memory for vLLM."""
     batch_problems: int = Field(default=64, ge=1)
-    """Problems handed over at a time; what is written survives a kill."""
+    """Problems per batch; finished batches survive a kill."""
     sampling: ResponseSampling = ResponseSampling()
 
 
 class EndpointConfig(Config):
-    """Generate with any server that speaks OpenAI's chat completions."""
+    """Generate with any OpenAI-compatible server (chat completions)."""
 
     kind: Literal["endpoint"]
     base_url: str = Field(pattern=r"^https?://")
     """Such as http://localhost:8000/v1."""
     model: str = Field(min_length=1)
-    """The name that the server knows the model by."""
+    """The server's name of the model."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Name of the environment variable that holds the key; sent only where it is set, and never written down."""
+    """Environment variable with the API key; sent only if set, and never stored."""
     concurrency: int = Field(default=8, ge=1, le=1024)
-    """Requests at a time."""
+    """Parallel requests."""
     timeout_seconds: float = Field(default=600.0, gt=0)
-    """Of one request."""
+    """Timeout of a request."""
     retries: int = Field(default=5, ge=0)
-    """After a lost connection, a time-out, status 408, 429 or 5xx; waits double from a second to a minute."""
+    """Retries after a lost connection, a timeout, or status 408, 429 or 5xx; waits double from a second to a minute."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """What the server calls the length limit."""
+    """The server's name of the length limit."""
     send_seed: bool = True
-    """Ask for a seed of its own for each sample; some servers refuse the key."""
+    """Send a seed with each request; some servers refuse the key."""
     extra: dict[str, JsonValue] = Field(default={})
-    """Further keys of a request, such as top_k = 20; `prompt.chat_template_options` go as chat_template_kwargs."""
+    """Additional keys of a request, such as top_k = 20; `prompt.chat_template_options` are sent as
+    chat_template_kwargs."""
     sampling: ResponseSampling = ResponseSampling()
 
 
 class GenerationFile(Config):
-    """Take the answers from a file."""
+    """Read the answers from a file."""
 
     kind: Literal["file"]
     path: Path
@@ -172,13 +173,13 @@ class GenerationFile(Config):
     """`livecodebench`: [{"question_id", "code_list"}]; `evalplus`: lines of {"task_id", "solution" or "completion"};
     `rollouts`: our own, .parquet or .jsonl."""
     step: int | None = None
-    """Of rollouts of several steps: the one to judge."""
+    """For rollouts of several steps: the step to judge."""
     allow_missing: bool = False
-    """Judge the problems that have answers, where others have none."""
+    """Skip problems without answers; otherwise they are an error."""
 
 
 class EvalConfig(Config):
-    """An evaluation, whole."""
+    """An evaluation."""
 
     benchmark: Annotated[
         Annotated[LiveCodeBench, Tag("livecodebench")]
@@ -199,7 +200,7 @@ class EvalConfig(Config):
     extractor: ExtractorConfig = ExtractorConfig()
     judging: SandboxConfig = SandboxConfig()
     pass_at: tuple[int, ...] = ()
-    """Further k of pass@k, besides 1 (the mean accuracy) and the number of samples."""
+    """Additional k of pass@k, besides 1 (mean accuracy) and the number of samples."""
 
     @model_validator(mode="after")
     def _prompt_asks_something(self) -> EvalConfig:
@@ -209,7 +210,7 @@ class EvalConfig(Config):
         if isinstance(self.benchmark, HumanEval | Mbpp) and self.prompt.style in ("instruct", "bare"):
             raise ValueError(
                 f'prompt.style = "{self.prompt.style}" asks for a program that reads stdin, which '
-                f"{self.benchmark.kind} does not want; leave it out, or give a function of your own"
+                f"{self.benchmark.kind} does not support; leave it out, or use your own function"
             )
         return self
 
@@ -239,4 +240,4 @@ NEUTRAL_KEYS = (
     "generation.batch_problems",
     "generation.gpu_memory_utilization",
 )
-"""Keys that change no verdict: a run may go on under other values."""
+"""Keys that do not change verdicts: an evaluation may be resumed with other values."""

@@ -29,7 +29,7 @@ _HINTS = {
 
 
 class _Retriable(Exception):
-    """Worth another try; `wait_seconds` as the server says, where it does."""
+    """A failure worth a retry; `wait_seconds` if the server names a delay."""
 
     def __init__(self, message: str, wait_seconds: float | None = None) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class _Retriable(Exception):
 
 
 class EndpointGenerator:
-    """Sends requests, some at a time, and yields the responses as they come."""
+    """Sends requests in parallel and yields the responses as they arrive."""
 
     def __init__(self, config: EndpointConfig, *, chat_template_options: Mapping[str, Any] | None = None) -> None:
         self._config = config
@@ -50,7 +50,7 @@ class EndpointGenerator:
         """Yield a response to each request.
 
         Raises:
-            ConfigError: the server cannot be reached, refuses, or answers something else; what came before is kept.
+            ConfigError: the server cannot be reached, refuses, or answers something else; earlier responses are kept.
         """
         todo: queue.SimpleQueue[ResponseRequest] = queue.SimpleQueue()
         done: queue.SimpleQueue[tuple[ResponseRequest, Response] | Exception] = queue.SimpleQueue()
@@ -91,7 +91,7 @@ class EndpointGenerator:
                 if attempt == self._config.retries or self._stopped.is_set():
                     raise ConfigError(
                         f"{self._url} failed {attempt + 1} times, last: {failure}; "
-                        "check that the server runs; the same command goes on from here"
+                        "check that the server runs and type the same command again to resume"
                     ) from None
                 self._stopped.wait(failure.wait_seconds if failure.wait_seconds is not None else wait)
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)

@@ -9,8 +9,8 @@
     report.md         the same as tables
     eval_all.json     of LiveCodeBench: problems, answers and grades in the form of its own tools
 
-A run that was cut off goes on from the lines that are whole. Where a pair of problem and sample has two verdicts,
-because the first was a fault of the sandbox, the later one counts.
+An interrupted evaluation resumes from the complete lines. If a pair of problem and sample has two verdicts, because the
+first was a sandbox fault, the later one counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from microcoder.errors import DataError
 from microcoder.evaluation.samples import Sample
-from microcoder.runs import append_row, check_writable, hold_lock, read_json, read_rows
+from microcoder.files import append_row, check_writable, hold_lock, read_json, read_rows
 from microcoder.types import Outcome
 
 Key = tuple[str, int]
@@ -47,35 +47,39 @@ class EvaluationFolder:
 
     @property
     def has_begun(self) -> bool:
-        """Something was answered; a manifest alone, left by a start that failed, binds nobody."""
+        """Whether there is an answer; a manifest alone, left by a failed start, does not tie the folder to a config."""
         return self.manifest.exists() and self.samples.exists()
 
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether the folder's manifest is an evaluation's."""
+        return self.manifest.exists() and self.read_manifest().get("kind") == "evaluation"
+
     def check_place(self) -> None:
-        """Refuse a place that is something else, or that cannot be written.
+        """Check that the folder is empty or an evaluation, and writable.
 
         Raises:
-            DataError: what is there, and what to type.
+            DataError: it is not; what is there, and what to type.
         """
         check_writable(self.root, DataError)
         ours = {self.manifest.name, self.questions.name, self._lock.name}
-        is_ours = self.manifest.exists() and self.read_manifest().get("kind") == "evaluation"
-        if self.root.exists() and not is_ours and any(path.name not in ours for path in self.root.iterdir()):
+        if self.root.exists() and not self.is_evaluation and any(path.name not in ours for path in self.root.iterdir()):
             raise DataError(f"{self.root} is not empty and holds no evaluation; use another --run-dir")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from writing here; the kernel lets go when the holder dies.
+        """Lock the folder against other processes; the kernel releases the lock when the holder dies.
 
         Raises:
             DataError: another process holds it.
         """
         with hold_lock(
-            self._lock, DataError(f"another process is at work in {self.root}; wait, or use another --run-dir")
+            self._lock, DataError(f"another process is writing to {self.root}; wait, or use another --run-dir")
         ):
             yield
 
     def mend(self) -> None:
-        """Cut off last lines that a kill left half written, so that the next line does not join them."""
+        """Remove last lines that a kill left half written, so that the next line is not appended to them."""
         for path in (self.samples, self.verdicts):
             if path.exists():
                 body = path.read_bytes()
@@ -90,35 +94,35 @@ class EvaluationFolder:
             DataError: there is none.
         """
         if not self.manifest.exists():
-            raise DataError(f"{self.root} holds no evaluation (no manifest.json); name a folder of `microcoder eval`")
+            raise DataError(f"{self.root} holds no evaluation (no manifest.json); pass a folder of `microcoder eval`")
         return read_json(self.manifest, what="manifest")
 
     def read_questions(self) -> list[Row]:
-        """Return what is known of each problem."""
+        """Return the row of each problem."""
         return read_rows(self.questions)
 
     def read_samples(self) -> dict[Key, Sample]:
-        """Return the responses there are."""
+        """Return the responses by problem and sample."""
         samples = (self._decode(row) for row in read_rows(self.samples))
         return {(sample.problem_id, sample.sample_index): sample for sample in samples}
 
     def read_verdicts(self) -> dict[Key, Row]:
-        """Return the latest verdict of each sample, faults of the sandbox among them."""
+        """Return the latest verdict of each sample, sandbox faults included."""
         try:
             return {(row["problem_id"], row["sample_index"]): row for row in read_rows(self.verdicts)}
         except (KeyError, TypeError):
             raise DataError(f"{self.verdicts} was edited or damaged: a line names no sample") from None
 
     def judged(self) -> set[Key]:
-        """Return the samples whose verdict stands; what the sandbox failed on is judged again."""
+        """Return the samples with a final verdict; those with a sandbox fault are judged again."""
         return {key for key, row in self.read_verdicts().items() if row["verdict"] != Outcome.SANDBOX_FAULT}
 
     def add_sample(self, sample: Sample) -> None:
-        """Keep a response as soon as it is there."""
+        """Append a response."""
         append_row(self.samples, sample.as_record())
 
     def add_verdict(self, row: Row) -> None:
-        """Keep a verdict as soon as it is known."""
+        """Append a verdict."""
         append_row(self.verdicts, row)
 
     def _decode(self, row: Row) -> Sample:

@@ -1,4 +1,4 @@
-"""Answers that somebody generated before: three formats of files, one kind of sample.
+"""Readers of generated answers in three file formats.
 
 | format          | file                                                     | what is judged                     |
 |-----------------|----------------------------------------------------------|------------------------------------|
@@ -29,11 +29,11 @@ _EMPTY = "empty_code"
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """What a file holds for some questions."""
+    """The answers of a file."""
 
     samples: list[Sample]
     num_ignored: int
-    """Answers to problems that are not asked."""
+    """Number of answers to problems outside the selection."""
 
 
 def read_samples(config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL) -> Generations:
@@ -73,7 +73,7 @@ def _read_rows(path: Path) -> list[Any]:
         except ImportError:
             raise ConfigError("Parquet needs pyarrow; type: pip install 'microcoder[insights]'") from None
         except (OSError, ValueError) as error:
-            raise DataError(f"generation file {path} is no Parquet file ({error})") from None
+            raise DataError(f"generation file {path} is not a Parquet file ({error}); check the file") from None
     return [value for _, value in read_values(path, "generation file")]
 
 

@@ -23,10 +23,10 @@ class Cell:
     k: int
     """1 is the mean accuracy of the samples."""
     estimate: Estimate | None
-    """None where no problem of the cell has k scored samples."""
+    """None if no problem of the cell has k scored samples."""
 
     def as_record(self) -> dict[str, Any]:
-        """Return the cell for results.json."""
+        """Return the cell as it stands in results.json."""
         figures = asdict(self.estimate) if self.estimate else dict.fromkeys(("value", "low", "high"))
         return {
             "platform": self.platform,
@@ -38,7 +38,7 @@ class Cell:
 
 
 def solved_from(verdicts: Mapping[Key, Row]) -> dict[str, list[bool | None]]:
-    """Return which samples of which problem were accepted; None where the sandbox failed."""
+    """Return which samples of which problem were accepted; None if the sandbox failed."""
     solved: dict[str, list[bool | None]] = {}
     for (problem_id, _), row in sorted(verdicts.items()):
         outcome = row["verdict"]
@@ -48,7 +48,7 @@ def solved_from(verdicts: Mapping[Key, Row]) -> dict[str, list[bool | None]]:
 
 
 def accuracy_grid(questions: Sequence[Row], solved: Solved, *, ks: Sequence[int]) -> list[Cell]:
-    """Return every cell with a problem in it; sums over platforms and difficulties are cells named `all`."""
+    """Return every non-empty cell; totals over platforms and difficulties are cells named `all`."""
     return [
         Cell(platform, difficulty, k, estimate_accuracy(_only(solved, ids), k=k))
         for k in ks
@@ -80,7 +80,7 @@ def _cells(questions: Sequence[Row], known: Collection[str]) -> Iterator[tuple[s
 
 
 def _values(questions: Sequence[Row], field: str) -> list[str]:
-    """Return what a field takes, in the table's order; a benchmark without it has the sum alone."""
+    """Return the values of a field in the table's order; only `all` for a benchmark without it."""
     found = {question[field] for question in questions} - {""}
     known = [value for value in _ORDER if value in found]
     return [*known, *sorted(found - set(known)), ALL]

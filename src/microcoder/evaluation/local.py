@@ -15,12 +15,12 @@ class LocalGenerator:
     """Loads the model on the first request."""
 
     def __init__(
-        self, config: Transformers | Vllm, *, chat_template_options: Mapping[str, Any], tell: Callable[[str], None]
+        self, config: Transformers | Vllm, *, chat_template_options: Mapping[str, Any], note: Callable[[str], None]
     ) -> None:
-        """Name a model.
+        """Set the model, loaded on first use.
 
         Raises:
-            ConfigError: what runs it is not installed.
+            ConfigError: torch, transformers or vLLM is not installed.
         """
         if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
             raise ConfigError(
@@ -32,14 +32,14 @@ class LocalGenerator:
                 "generation.kind = 'vllm', but vLLM is not installed; type: pip install 'microcoder[vllm]' (GPU "
                 "machines only), or use generation.kind transformers, or endpoint with a server of your own"
             )
-        self._config, self._tell = config, tell
+        self._config, self._note = config, note
         self._template_options = dict(chat_template_options)
 
     def generate(self, requests: Sequence[ResponseRequest]) -> Iterator[tuple[ResponseRequest, Response]]:
         """Yield a response to each request, batch by batch.
 
         Raises:
-            ConfigError: the model cannot be asked, for want of memory or of context.
+            ConfigError: memory or context length does not suffice.
             DataError: the model cannot be loaded.
         """
         from microcoder.training.inference import (
@@ -51,7 +51,7 @@ class LocalGenerator:
         )
 
         config = self._config
-        self._tell(f"loading {config.model}")
+        self._note(f"loading {config.model}")
         sampling: ResponseSampling = config.sampling
         model: LocalModel
         if isinstance(config, Vllm):
@@ -80,8 +80,8 @@ class LocalGenerator:
             )
             size = config.batch_size
         if not model.is_chat:
-            self._tell(
-                f"{config.model} has no chat template: it is asked in plain text, as training asks a base model; "
+            self._note(
+                f"{config.model} has no chat template: prompts are plain text, as in the training of a base model; "
                 "prompt.style = instruct asks in training's words"
             )
         decoding = Decoding(sampling.temperature, sampling.top_p, sampling.max_tokens)

@@ -1,4 +1,4 @@
-"""What an evaluation tells while it works."""
+"""Observers of an evaluation."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ class EvaluationObserver(Protocol):
     """A display."""
 
     def phase(self, name: str, *, done: int, total: int) -> None:
-        """Say what is done from now on, and how much of it there is."""
+        """Begin a phase with its total amount of work."""
 
     def advance(self, label: str) -> None:
-        """Count one more, of this kind."""
+        """Count one more unit of this kind."""
 
     def note(self, text: str) -> None:
-        """Show one line that stays."""
+        """Show a message."""
 
 
 class SilentEvaluation:
-    """Tells nothing."""
+    """Shows nothing."""
 
     def phase(self, name: str, *, done: int, total: int) -> None:
         """Do nothing."""

@@ -34,8 +34,8 @@ _WITHOUT_STARTER = (
 )
 
 
-def load_questions(config: EvalConfig, *, tell: Callable[[str], None]) -> list[Question]:
-    """Return the questions that a config selects; `tell` hears of those that are left out as broken.
+def load_questions(config: EvalConfig, *, note: Callable[[str], None]) -> list[Question]:
+    """Return the questions that a config selects; broken ones are skipped and reported to `note`.
 
     Raises:
         ConfigError: the selection contradicts itself.
@@ -57,7 +57,7 @@ def load_questions(config: EvalConfig, *, tell: Callable[[str], None]) -> list[Q
                 time_limit_seconds=benchmark.time_limit_seconds,
                 memory_limit_mib=benchmark.memory_limit_mib,
                 dialect=benchmark.dialect,
-                on_broken=(lambda why: tell(f"left out: {why}")) if benchmark.skip_broken else None,
+                on_broken=(lambda why: note(f"left out: {why}")) if benchmark.skip_broken else None,
             )
         case HumanEval():
             return read_humaneval(benchmark.path, plus=benchmark.plus)
@@ -71,12 +71,12 @@ def load_questions(config: EvalConfig, *, tell: Callable[[str], None]) -> list[Q
 
 
 def digest_questions(questions: Sequence[Question]) -> str:
-    """Return what tells these questions, their prompts and their tests from others."""
+    """Return a digest of the questions, their prompts and tests."""
     return hashlib.sha256("\n".join(f"{q.id} {q.digest}" for q in questions).encode()).hexdigest()[:16]
 
 
 def question_record(question: Question) -> dict[str, Any]:
-    """Return what a report needs to know of a question."""
+    """Return a question's row of questions.jsonl."""
     return {
         "problem_id": question.id,
         "title": question.title,
@@ -87,10 +87,10 @@ def question_record(question: Question) -> dict[str, Any]:
 
 
 def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messages:
-    """Return the chat that asks a question.
+    """Return the prompt of a question as a chat.
 
     Args:
-        question: what is asked.
+        question: the question.
         config: of the evaluation.
         ask: what `load_asker` made of it.
     """
@@ -109,10 +109,10 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
 
 
 def build_asker(config: EvalConfig) -> Asker:
-    """Return how an evaluation asks, by the same code as training.
+    """Return the prompt style of an evaluation, by the same code as training.
 
     Raises:
-        ConfigError: the style is not to be had, or takes other options.
+        ConfigError: the style cannot be loaded, or takes other options.
         DataError: the file of examples is missing or broken.
     """
     if config.prompt.style != "published":
@@ -127,7 +127,7 @@ def _is_published(config: EvalConfig) -> bool:
 
 
 def _livecodebench_text(question: Question) -> str:
-    """LiveCodeBench's prompt for chat models, to the letter: results are compared with published ones."""
+    """LiveCodeBench's prompt for chat models, verbatim, so that results are comparable with published ones."""
     instruction, code = _WITHOUT_STARTER, "# YOUR CODE HERE"
     if question.starter_code:
         instruction, code = _WITH_STARTER, question.starter_code

@@ -9,8 +9,8 @@ from typing import Any
 from microcoder.errors import ConfigError, DataError
 from microcoder.evaluation.folder import EvaluationFolder
 from microcoder.evaluation.grid import ALL, Cell, accuracy_grid, difference_grid, solved_from
+from microcoder.files import write_text
 from microcoder.insights.statistics import Estimate
-from microcoder.runs import write_text
 from microcoder.types import Outcome
 
 Results = dict[str, Any]
@@ -31,7 +31,9 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Resul
     manifest, questions = folder.read_manifest(), folder.read_questions()
     verdicts, samples = folder.read_verdicts(), folder.read_samples()
     if not verdicts:
-        raise DataError(f"{folder.root} holds no verdict yet; type the command that began it again")
+        if not folder.is_evaluation:
+            raise DataError(f"{folder.root} holds a training run, no evaluation; type: microcoder report {folder.root}")
+        raise DataError(f"{folder.root} holds no verdict yet; type its command again to resume it")
     solved = solved_from(verdicts)
     counts = Counter(row["verdict"] for row in verdicts.values())
     num_samples = [len(values) for values in solved.values()]
@@ -83,7 +85,7 @@ def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Seque
 
 
 def write_report(folder: EvaluationFolder, results: Results) -> None:
-    """Write the tables beside the figures."""
+    """Write report.md."""
     write_text(folder.report, f"# {results['name']}\n\n" + render_results(results) + "\n")
 
 
@@ -121,7 +123,7 @@ def render_comparison(results: Results) -> str:
         if results[key]:
             lines.append(f"{results[key]} problems are judged only in {results[name]} and left out")
     if not results["same_benchmark"]:
-        lines.append("the two were asked other problems, prompts or limits: the difference is not the model's alone")
+        lines.append("the two used different problems, prompts or limits: the difference is not due to the model alone")
     return "\n".join(lines) + "\n\n" + _render_tables(results["cells"], _difference_text, _difference_title)
 
 
@@ -170,7 +172,7 @@ def _difference_text(cell: dict[str, Any] | None) -> str:
 
 
 def _guarded(grid: Any) -> Any:
-    """Say what to install where the bootstrap's numpy is missing."""
+    """Turn a missing numpy into an error that says what to install."""
 
     def call(*arguments: Any, **options: Any) -> list[Cell]:
         try:

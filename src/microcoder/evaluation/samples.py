@@ -1,4 +1,4 @@
-"""One response to one question: the noun that generators make and the judge takes."""
+"""One response to one question, from a generator to the judge."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from microcoder.extract import USUAL, Extractor
 
 @dataclass(frozen=True, slots=True)
 class ResponseRequest:
-    """One sample that is still to be made."""
+    """A sample to generate."""
 
     problem_id: str
     sample_index: int
     messages: Messages
     seed: int
-    """Of this sample alone: the same whatever was made before it."""
+    """Seed of this sample, independent of the order of generation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a model wrote."""
+    """A generated response."""
 
     text: str
     is_truncated: bool
     """It reached the length limit."""
     num_tokens: int | None
-    """None where the server does not tell."""
+    """None if the server does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A response, or an answer from a file, with the program it holds."""
+    """A response, or an answer from a file, with its program."""
 
     problem_id: str
     sample_index: int
     completion: str | None
-    """The whole response; None where a file gave the program alone."""
+    """The full response; None if the file has only the program."""
     program: str | None
     extraction: str
-    """Why this is the program, or why there is none."""
+    """How the program was extracted, or why there is none."""
     is_truncated: bool = False
     num_tokens: int | None = None
 
@@ -50,7 +50,7 @@ class Sample:
     def from_response(
         cls, problem_id: str, sample_index: int, response: Response, extract: Extractor = USUAL
     ) -> Sample:
-        """Take the program out of a response."""
+        """Extract the program from a response."""
         program = extract(response.text, is_truncated=response.is_truncated)
         return cls(
             problem_id,
@@ -64,7 +64,7 @@ class Sample:
 
     @classmethod
     def from_record(cls, row: dict[str, Any]) -> Sample:
-        """Read a line of samples.jsonl back."""
+        """Read a line of samples.jsonl."""
         return cls(**{name: row[name] for name in cls.__slots__})
 
     def as_record(self) -> dict[str, Any]:
@@ -73,10 +73,10 @@ class Sample:
 
 
 class Generator(Protocol):
-    """A backend; it translates, and decides nothing."""
+    """A generation backend."""
 
     def generate(self, requests: Sequence[ResponseRequest]) -> Iterator[tuple[ResponseRequest, Response]]:
-        """Yield a response to each request, as they are ready and in any order.
+        """Yield a response to each request as it is ready, in any order.
 
         Raises:
             ConfigError: the backend cannot be used as it was configured.

@@ -1,6 +1,6 @@
-"""An evaluation, whole: ask, judge, sum up. One function, `run_evaluation`, read top to bottom.
+"""An evaluation from start to finish: `run_evaluation` generates, judges and summarises.
 
-Asking and judging are two passes: each goes on from what the folder holds, and the second needs no model.
+Generating and judging are two passes: each resumes from what the folder holds, and the second needs no model.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input
 from microcoder.extensions import describe_file
+from microcoder.files import check_unchanged, write_json, write_rows
 from microcoder.formats.lookup import find_source
 from microcoder.prompts import Asker
-from microcoder.runs import check_unchanged, write_json, write_text
 from microcoder.training.extractor_config import build_extractor
-from microcoder.training.manifest import changed_keys, describe_start, digest_keys
+from microcoder.training.manifest import changed_keys, describe_changes, describe_start, digest_keys
 from microcoder.types import Problem, Program, Verdict
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
@@ -48,20 +48,20 @@ _TESTS_AT_ONCE_BYTES = 256 << 20
 def run_evaluation(
     config: EvalConfig, *, run_directory: Path, observer: EvaluationObserver, command: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Evaluate, or go on with an evaluation that was cut off; return its results.
+    """Start or resume an evaluation; return its results.
 
     Raises:
         ConfigError: the config contradicts itself or the machine, or an endpoint refuses.
         DataError: a file is broken, or the folder holds an evaluation under another config.
         EvaluatorFault: there is no sandbox on this machine.
-        KeyboardInterrupt: stopped by the user; the same call goes on.
+        KeyboardInterrupt: stopped by the user; the same call resumes.
     """
     folder = EvaluationFolder(run_directory)
     folder.check_place()
     check_config(folder, config)
     observer.phase("reading the benchmark", done=0, total=0)
     ask = build_asker(config)
-    questions = load_questions(config, tell=observer.note)
+    questions = load_questions(config, note=observer.note)
     with folder.lock():
         _open_folder(folder, config, questions, ask, command=command)
         _collect_samples(folder, config, questions, ask, observer=observer)
@@ -84,8 +84,8 @@ def check_config(folder: EvaluationFolder, config: EvalConfig) -> None:
         return
     if changes := changed_keys(folder.read_manifest().get("config", {}), config, neutral=NEUTRAL_KEYS):
         raise DataError(
-            f"{folder.root} holds an evaluation under another config ({'; '.join(changes)}); "
-            "use the same config to go on with it, or another --run-dir"
+            f"{folder.root} holds an evaluation under another config ({describe_changes(changes)}); "
+            "use the same config to resume it, or another --run-dir"
         )
 
 
@@ -97,10 +97,10 @@ def digest_config(config: EvalConfig) -> str:
 def _open_folder(
     folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], ask: Asker, *, command: Sequence[str]
 ) -> None:
-    """Write the manifest of a new evaluation, or see that an old one asked the same.
+    """Write the manifest of a new evaluation, or check that an old one has the same problems.
 
     Raises:
-        DataError: the problems or the generation file have changed, or nobody can tell what programs ran on.
+        DataError: the problems or the generation file have changed, or the environment of programs was not recorded.
     """
     check_config(folder, config)
     origin = {
@@ -129,12 +129,11 @@ def _open_folder(
         "environment": environment,
     }
     write_json(folder.manifest, manifest)
-    rows = (json.dumps(question_record(question), ensure_ascii=False) for question in questions)
-    write_text(folder.questions, "".join(f"{row}\n" for row in rows))
+    write_rows(folder.questions, map(question_record, questions))
 
 
 def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
-    """Return what tells the code that an evaluation brings along, beside its prompt's, from another version of it."""
+    """Return a digest of an evaluation's extensions, the prompt's excepted."""
     extractor = build_extractor(config.extractor).extension.source
     brought = [describe_file("language", str(path)) for path in config.judging.languages]
     brought += [extractor] if extractor else []
@@ -144,10 +143,10 @@ def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
 
 
 def _digest_asking(ask: Asker) -> str:
-    """Return what tells this way of asking from others: the code of a user's function, the examples."""
+    """Return a digest of the prompt: the code of a user's function, the few-shot examples."""
     source = ask.style.source
-    told = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    parts = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _collect_samples(
@@ -158,15 +157,14 @@ def _collect_samples(
     *,
     observer: EvaluationObserver,
 ) -> None:
-    """Make, or read, the samples that are missing."""
+    """Generate, or read, the missing samples."""
     done = folder.read_samples()
     if isinstance(config.generation, GenerationFile):
         found = read_samples(config.generation, questions, build_extractor(config.extractor))
         if found.num_ignored:
-            observer.note(f"{found.num_ignored} answers to problems that are not selected were left out")
+            observer.note(f"{found.num_ignored} answers to problems outside the selection were ignored")
         if len(done) < len(found.samples):
-            rows = (json.dumps(sample.as_record(), ensure_ascii=False) for sample in found.samples)
-            write_text(folder.samples, "".join(f"{row}\n" for row in rows))
+            write_rows(folder.samples, (sample.as_record() for sample in found.samples))
         return
     sampling = config.generation.sampling
     requests = [
@@ -184,7 +182,7 @@ def _collect_samples(
         generator = EndpointGenerator(config.generation, chat_template_options=config.prompt.chat_template_options)
     else:
         generator = LocalGenerator(
-            config.generation, chat_template_options=config.prompt.chat_template_options, tell=observer.note
+            config.generation, chat_template_options=config.prompt.chat_template_options, note=observer.note
         )
     extract = build_extractor(config.extractor)
     observer.phase("generating", done=len(done), total=len(done) + len(requests))
@@ -197,7 +195,7 @@ def _collect_samples(
 def _judge_samples(
     folder: EvaluationFolder, config: EvalConfig, questions: Sequence[Question], *, observer: EvaluationObserver
 ) -> None:
-    """Judge the samples that have no verdict that stands, some problems at a time."""
+    """Judge the samples without a final verdict, some problems at a time."""
     samples, judged = folder.read_samples(), folder.judged()
     pending: dict[str, list[Sample]] = {}
     for key, sample in sorted(samples.items()):
@@ -220,8 +218,8 @@ def _judge_samples(
     counts = Counter(row["verdict"] for row in folder.read_verdicts().values())
     if num_faults := counts.get("sandbox_fault", 0):
         observer.note(
-            f"{num_faults} samples have no verdict because the sandbox failed; they are in no figure, "
-            "and the same command judges just these again"
+            f"{num_faults} samples have no verdict because the sandbox failed; they are in no result; "
+            "type the same command again to judge only these"
         )
 
 
@@ -260,7 +258,7 @@ def _check_environment(folder: EvaluationFolder, environment: JudgingEnvironment
         if old != new:
             raise DataError(
                 f"{folder.root} began with programs on {what} {json.dumps(old)}, now it is {json.dumps(new)}; "
-                "put back what it began with, or use another --run-dir"
+                "restore the original, or use another --run-dir"
             )
 
 
@@ -268,18 +266,18 @@ def _began_in(folder: EvaluationFolder) -> dict[str, Any]:
     """Return the environment that a folder's verdicts belong to.
 
     Raises:
-        DataError: an older version began it, which noted none.
+        DataError: an older version wrote it, which did not record one.
     """
     environment = folder.read_manifest().get("environment")
     if environment is None:
         raise DataError(
-            f"{folder.root} was begun by an older version, which did not note the Python and the packages of programs; "
+            f"{folder.root} was started by an older version, which did not record Python and packages; "
             "use another --run-dir"
         )
     return environment
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:
-    """Return a sample's own seed, whatever was sampled before it."""
+    """Return a sample's seed, independent of the order of generation."""
     digest = hashlib.sha256(f"{seed} {problem_id} {sample_index}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

@@ -19,7 +19,7 @@ class SharedGate(Gate):
     """The gate of one of several processes: alone is alone among all of them."""
 
     def __init__(self, *, ask: Callable[[], None], paused: Callable[[int], None], over: Callable[[], None]) -> None:
-        """Note how to tell the judge that a test is to run alone, that none runs, and that it was done."""
+        """Keep the callbacks: a test asks to run alone, no test runs, the test has run."""
         super().__init__()
         self._ask = ask
         self._say_paused = paused
@@ -30,7 +30,7 @@ class SharedGate(Gate):
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Run while nobody else does, in any process."""
+        """Run alone, over all processes."""
         with self._turn:
             self._ask()
             self._granted.acquire()
@@ -40,16 +40,16 @@ class SharedGate(Gate):
                 self._say_over()
 
     def pause(self, number: int) -> None:
-        """Let nobody in from now on, and say so with the number of this round once nobody is there any more."""
+        """Start no more tests, and report the number of this pause once none runs."""
         resumed = self._resumed = threading.Event()
         threading.Thread(target=self._hold, args=(number, resumed), name="judge-pause", daemon=True).start()
 
     def grant(self) -> None:
-        """Let in who asked to be alone."""
+        """Let the test that asked to be alone run."""
         self._granted.release()
 
     def resume(self) -> None:
-        """Let everybody in again."""
+        """Let tests start again."""
         self._resumed.set()
 
     def _hold(self, number: int, resumed: threading.Event) -> None:
@@ -63,7 +63,7 @@ class Member(Protocol):
     """A process, as the judge sees it."""
 
     def pause(self, number: int) -> None:
-        """Have it begin no test, and say so with this number once none runs."""
+        """Have it start no test, and report this number once none runs."""
         ...
 
     def grant(self) -> None:

@@ -23,7 +23,7 @@ Run = Callable[[Invocation], Execution]
 
 
 def judge_answers(run: Run, problem: Problem) -> Verdict:
-    """Return what a problem's checker program says of the problem's own answers, test by test; all are asked for.
+    """Judge a problem's own answers by its checker program, on all tests.
 
     A checker that breaks on one is a fault of the checker, as it is where a program is judged.
 

@@ -1,4 +1,4 @@
-"""What the fork server asks while a test runs, and what it is told."""
+"""Answers to the fork server's questions while a test runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from microcoder.evaluator.turns import WorkerTurn
 QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
 
 FindLowerLimit = Callable[[], float | None]
-"""Returns a limit on CPU seconds; None where the given one holds."""
+"""Returns a limit on CPU seconds; None if the given one holds."""
 
 
 class Attendance:
@@ -37,7 +37,7 @@ class Attendance:
         Args:
             request: what was asked for.
             turn: the worker's place, given back while the test idles.
-            waits: where to note what became of a test that reached its wall limit.
+            waits: counts the tests that reached their wall limit.
             find_lower_limit: asked after each slice for a limit that holds by now.
         """
         self._request = request
@@ -50,7 +50,7 @@ class Attendance:
         self._lowered: float | None = None
 
     def reply(self, question: bytes, descriptor: int) -> float:
-        """Return what to say to a question about the process of a pidfd, which is closed.
+        """Return the answer to a question about the process of a pidfd; closes the pidfd.
 
         Raises:
             EvaluatorFault: the machine is stuck.

@@ -1,4 +1,4 @@
-"""Which programs may run several tests in one process: those that nothing can leave for the next test.
+"""Which programs may run several tests in one process: those that cannot carry state to the next test.
 
 A process of its own for every test costs more than most tests do. Tests may share one where nothing can get from one
 test to the next: the process starts each in a fresh main module with fresh streams, and the program is one of those
@@ -46,7 +46,7 @@ Function = ast.FunctionDef | ast.Lambda
 
 @lru_cache(maxsize=1024)
 def find_obstacle(code: str, *, is_function: bool) -> str:
-    """Return why a program must not run several tests in one process; empty where it may.
+    """Return why a program must not run several tests in one process; empty if it may.
 
     Args:
         code: its source.
@@ -67,7 +67,7 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
 
 
 class _Scope(NamedTuple):
-    """What a function or a class says about names."""
+    """The names of a function or a class."""
 
     own: frozenset[str]
     """Bound here, so never looked up outside."""
@@ -233,7 +233,7 @@ class _Screen(ast.NodeVisitor):
         return module, inside
 
     def _library(self, name: str) -> tuple[str, str]:
-        """Return the module, and the name inside it, that a name may stand for; empty where it is the program's."""
+        """Return the module, and the name inside it, that a name may stand for; empty if it is the program's."""
         if self._is_own(name):
             return "", ""
         return self._imported.get(name) or self._given.get(name) or ("", "")

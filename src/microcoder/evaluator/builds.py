@@ -32,7 +32,7 @@ class Build:
 
     @property
     def is_built(self) -> bool:
-        """Whether there is a binary."""
+        """Whether the build succeeded."""
         return bool(self.binary)
 
 
@@ -52,7 +52,7 @@ class BuildCache:
         self._max_bytes = max_bytes
 
     def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
-        """Return a build, making it where it is not there yet; what that raises says nothing to others who wait."""
+        """Return a build, made on first use; an exception is raised to the first caller only, others try again."""
         key = (language.name, language.version, code)
         while True:
             with self._lock:
@@ -95,7 +95,7 @@ def require_compiler(language: Language) -> str:
 
 
 def build_program(sandbox: Sandbox, language: Language, code: str, headers: str = "") -> Build:
-    """Build a program, with a folder of a precompiled header where there is one.
+    """Build a program, with a folder of a precompiled header if there is one.
 
     The compiler's complaint about the program's own text is the same with the header as without. Any other failure may
     be the header's, such as a file that was cut short, and is believed without it only.

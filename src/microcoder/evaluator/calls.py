@@ -14,7 +14,7 @@ from microcoder.signatures import find_call
 from microcoder.types import Call, Method, Problem, Signature
 
 _MAX_CALL_BYTES = 1 << 14
-"""As it travels to the sandbox, where one message holds all that a test is told."""
+"""Encoded size; one message to the sandbox carries everything about a test."""
 
 
 class _Misfit(ValueError):
@@ -25,11 +25,11 @@ class _Shape(NamedTuple):
     check: Callable[[list[Any]], None]
     example: str
     is_trimmed: bool = False
-    """Nulls at the end say nothing."""
+    """Return the list without trailing nulls."""
 
 
 def check_call(problem: Problem) -> None:
-    """Refuse a problem whose call cannot be made at all.
+    """Refuse a problem whose call is impossible.
 
     Raises:
         DataError: why.
@@ -142,7 +142,7 @@ def _normalise(kind: str, value: Any) -> Any:
         return value
     if kind.startswith("list["):
         if not isinstance(value, list):
-            raise _Misfit(f"{show(value)} is no list")
+            raise _Misfit(f"{show(value)} is not a list")
         return [_normalise(kind[5:-1], item) for item in value]
     shape = _SHAPES[kind]
     if value is None:

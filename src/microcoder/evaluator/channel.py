@@ -35,7 +35,7 @@ _TESTS_AT = [field.name for field in fields(Verdict)].index("tests")
 
 @dataclass(frozen=True, slots=True)
 class JudgeSetup:
-    """What a judge process is told at first."""
+    """The first message to a judge process."""
 
     num_workers: int
     settings: Settings
@@ -51,7 +51,7 @@ class Channel:
         self._lock = threading.Lock()
 
     def send(self, *message: object) -> None:
-        """Send a message, unless the other side is gone, which whoever receives will see."""
+        """Send a message; if the other side is gone, the receiving thread notices."""
         packed = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         with self._lock:
             try:
@@ -67,7 +67,7 @@ class Channel:
             return None
 
     def close(self) -> None:
-        """Hang up; only by the thread that receives."""
+        """Close the channel; only for the receiving thread."""
         with self._lock:
             self._connection.close()
 

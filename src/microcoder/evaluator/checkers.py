@@ -37,7 +37,7 @@ ANY_NUMBER = 0
 
 
 class CheckerFailed(Exception):
-    """The checker gave no verdict; nothing is known about the program. The message is what it did."""
+    """The checker gave no verdict, so the program has none; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Ending:
     exit_code: int | None
     signal: int
     is_late: bool
-    """It spent its CPU time, or idled beyond its limit on the clock."""
+    """It reached its CPU or wall-time limit."""
     said: str
     """The end of its stderr, else the beginning of its stdout."""
     has_traceback: bool = False
@@ -82,7 +82,7 @@ def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: b
 def checker_call(
     checker: Checker, test_input: bytes, output: bytes, answer: bytes
 ) -> tuple[bytes, tuple[str, ...], dict[str, bytes | None]]:
-    """Return stdin, arguments and files that a checker is run with."""
+    """Return stdin, arguments and files of a checker's run."""
     if checker.protocol == "testlib":
         return (
             b"",

@@ -51,7 +51,8 @@ _DEFAULT = Checker()
 _MAX_DETAIL = 200
 _MAX_QUOTED = 60
 _ALWAYS_READ, _MOST_TIMES_LONGER = 1 << 20, 16
-"""Characters: an output beyond both is wrong unread. What is right is longer by padding, indentation or digits."""
+"""Characters: an output beyond both limits is rejected without being compared. A right one is longer only by padding,
+indentation or digits."""
 
 _WORDS = frozenset(("yes", "no", "true", "false"))
 _ANY_VALUE = re.compile("[\\[({\"']")
@@ -106,7 +107,7 @@ def compare_value(value: object, expected: object, checker: Checker = _DEFAULT) 
 
 
 def _find_method(text: str, wanted: str) -> str:
-    """Return the first method of the chain, from `lines` on, that accepts a normal text; empty where none does."""
+    """Return the first method of the chain, from `lines` on, that accepts a normal text; empty if none does."""
     if same_lines(text, wanted):
         return "lines"
     if tokens_agree(text, wanted, never):

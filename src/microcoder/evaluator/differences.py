@@ -44,7 +44,7 @@ _ORDER = {
 
 
 def stated_tolerance(checker: Checker) -> Tolerance | None:
-    """Return the tolerance that a checker names, None where it names none."""
+    """Return the tolerance that a checker names, None if it names none."""
     if checker.absolute is not None or checker.relative is not None:
         return Tolerance(checker.absolute or 0.0, checker.relative or 0.0, is_stated=True)
     return Tolerance(checker.tolerance, checker.tolerance, is_stated=True) if checker.tolerance is not None else None

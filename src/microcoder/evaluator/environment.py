@@ -1,4 +1,4 @@
-"""What decides a verdict besides program and problem, as files name it: the Python and the packages of programs."""
+"""The environment of programs that verdicts depend on: Python version and packages."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ PYTHON = "python"
 
 @dataclass(frozen=True, slots=True)
 class JudgingEnvironment:
-    """What programs run on."""
+    """The Python and packages that programs run with."""
 
     python: str
-    """Version of the Python that problems without a version mean."""
+    """Python version for problems that do not name one."""
     profile: PackageProfile
     missing: str = ""
-    """Why the packages are not there, and what to type; empty where they are."""
+    """Why the packages are missing, and what to type; empty if they are installed."""
     languages: Mapping[str, str] = field(default_factory=dict)
     """Digests of the language files from outside the package, by language."""
     call_stack: str = ""
-    """Why programs recurse less deep than under plain python; empty where they do not."""
+    """Why programs recurse less deep than under plain python; empty if they do not."""
 
     @property
     def identity(self) -> str:
-        """What verdicts of two environments are told apart by; missing packages leave programs without one."""
+        """Identity of the environment in files; programs that need missing packages get no verdict."""
         own = "".join(f", {name} {digest}" for name, digest in self.languages.items())
         return f"Python {self.python}, packages {self.profile.label}{own}"
 

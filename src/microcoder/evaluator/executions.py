@@ -1,4 +1,4 @@
-"""Running a program without judging it: what it is given, and what it did."""
+"""Running a program without judging it: its invocation and its result."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MAX_NAME_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One run of a program: what it is given, and what it may use."""
+    """One run of a program: input and limits."""
 
     program: Program
     stdin: bytes = b""
     arguments: tuple[str, ...] = ()
-    """What it finds after its own name."""
+    """Command-line arguments."""
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files in its folder; a name that ends in `/`, with None, is an empty folder, and comes before what is in it."""
     cpu_seconds: float = 10.0
@@ -38,7 +38,7 @@ class Invocation:
     """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
     def check(self) -> None:
-        """Refuse what cannot be run.
+        """Check that the run is possible.
 
         Raises:
             DataError: there is no code, an unknown language, a limit or an argument out of bounds, or a file that
@@ -90,15 +90,15 @@ def check_layout(files: Mapping[str, bytes | None]) -> None:
         try:
             num_bytes = len(name.encode())
         except UnicodeEncodeError:
-            raise DataError(f"{shown}: it is no UTF-8 text; use plain letters and digits") from None
+            raise DataError(f"{shown}: it is not UTF-8; use plain letters and digits") from None
         if num_bytes > _MAX_NAME_BYTES:
             raise DataError(f"{shown}: it takes {num_bytes} bytes; use at most {_MAX_NAME_BYTES}")
         if "\0" in name or any(part in ("", ".", "..") for part in path.split("/")):
             raise DataError(f"{shown}: use a plain relative path, such as data/input.txt")
         if path in laid:
-            raise DataError(f"{shown}: that name is there already; use each once, for a file or for a folder")
+            raise DataError(f"{shown}: duplicate name; use each name once, for a file or a folder")
         if parent and not laid.get(parent):
-            raise DataError(f"{shown}: {parent[:100]!r} is no folder; give the folder first, and no file of that name")
+            raise DataError(f"{shown}: {parent[:100]!r} is not a folder; list the folder before its files")
         if is_folder != (content is None):
             raise DataError(f"{shown}: a name that ends in / has no content, any other has some")
         laid[path] = is_folder
@@ -106,17 +106,17 @@ def check_layout(files: Mapping[str, bytes | None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What a program did; nothing was compared."""
+    """The result of a run without comparison."""
 
     failure: Outcome | None
-    """Why it did not end well, or None: it ended by itself with exit code 0, within its limits."""
+    """Why it failed; None if it ended with exit code 0 within its limits."""
     detail: str
     """One line for a human."""
     stdout: bytes = b""
     stderr: str = ""
     """The end of it."""
     exit_code: int | None = None
-    """None where a signal ended it, or nothing was run."""
+    """None if a signal ended it, or nothing was run."""
     signal: int = 0
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
@@ -125,7 +125,7 @@ class Execution:
 
     @property
     def is_conclusive(self) -> bool:
-        """False where the sandbox failed: nothing is known about the program."""
+        """False if the sandbox failed: nothing is known about the program."""
         return self.failure is not Outcome.SANDBOX_FAULT
 
 
@@ -140,7 +140,7 @@ def not_built(message: str, isolation: str) -> Execution:
 
 
 def record_run(run: Run, invocation: Invocation, limits: Limits, rejection: str | None, isolation: str) -> Execution:
-    """Return what a run showed; `rejection` is the interpreter's message where the source does not compile."""
+    """Return the result of a run; `rejection` is the interpreter's message if the source does not compile."""
     if rejection is not None:
         return not_built(rejection, isolation)
     language = find_language(invocation.program.language)

@@ -49,7 +49,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def find_included(language: Language, code: str) -> str:
-    """Return which of the headers that can be kept a program includes before all else; empty for none."""
+    """Return the precompilable header that a program includes first; empty for none."""
     found = _FIRST_INCLUDE.match(code)
     if found is None or language.precompiled is None:
         return ""
@@ -82,7 +82,8 @@ def find_header(language: Language, header: str) -> Path | None:
 
 
 def list_headers(language: Language) -> dict[str, Path | None]:
-    """Return where each header of a language is kept, None where it is not; empty where the compiler takes none."""
+    """Return the folder of each precompiled header of a language, None if not made; empty if the compiler takes
+    none."""
     compiler = language.find_compiler()
     if language.precompiled is None or compiler is None or not language.precompile_command(compiler):
         return {}
@@ -90,7 +91,7 @@ def list_headers(language: Language) -> dict[str, Path | None]:
 
 
 def find_problem() -> str:
-    """Return why no header can be kept here; empty where one can."""
+    """Return why headers cannot be precompiled here; empty if they can."""
     place = find_places()[0]
     nearest = next(folder for folder in (place, *place.parents) if folder.exists())
     if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
@@ -202,7 +203,7 @@ def _digest(language: Language, header: str) -> str:
 
 @functools.lru_cache(16)
 def _identify(compiler: str) -> tuple[str, ...]:
-    """Return what tells a compiler from others."""
+    """Return the identity of a compiler."""
     try:
         answer = subprocess.run([compiler, "--version"], capture_output=True, timeout=_VERSION_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

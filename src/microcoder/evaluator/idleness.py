@@ -33,7 +33,7 @@ _HELD_UP_STATES = frozenset("RTtD")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a process and its children used so far."""
+    """CPU use of a process and its children so far."""
 
     cpu_seconds: float
     """Of all threads and children, ended ones too."""
@@ -47,7 +47,7 @@ class Reading:
 
 @dataclass(slots=True)
 class TimeLimitCounts:
-    """What became of tests that reached their wall limit."""
+    """Counts of tests that reached their wall limit, by outcome."""
 
     extended: int = 0
     """They had waited for a processor, and were given that time."""
@@ -61,14 +61,14 @@ def extend(
     """Return how much longer a test may take whose wall limit is spent, 0 to end it; and the CPU time seen.
 
     Args:
-        pid: its process; 0 where it cannot be told, negative where it has ended.
+        pid: its process; 0 if unknown, negative where it has ended.
         limit_seconds: its wall limit.
         counted_seconds: its wall time so far, less what the watch itself could not follow.
         real_seconds: its wall time so far.
         counts: where to note what was done.
 
     Raises:
-        EvaluatorFault: the machine let it wait beyond all measure.
+        EvaluatorFault: the machine let it wait far too long.
     """
     if pid < 0:
         return _SHORTEST_EXTENSION_SECONDS, 0.0
@@ -91,7 +91,7 @@ def extend(
 
 
 def read_process(pid: int) -> Reading | None:
-    """Return what a process and its children used so far; None where the kernel does not tell."""
+    """Return the CPU use of a process and its children so far; None if the kernel does not report it."""
     cpu = wait = run = 0.0
     turns, is_in_the_queue = 0, False
     for number in _family(pid):
@@ -115,7 +115,7 @@ def read_process(pid: int) -> Reading | None:
 
 
 def is_idle(pid: int) -> bool:
-    """Whether no thread of a process runs, or waits for a processor or a disk; False where that cannot be told."""
+    """Whether no thread of a process runs, or waits for a processor or a disk; False if that cannot be told."""
     try:
         threads = os.listdir(f"/proc/{pid}/task") if pid > 0 else []
         return bool(threads) and not any(_read_stat(pid, thread)[0] in "RD" for thread in threads)
@@ -124,7 +124,7 @@ def is_idle(pid: int) -> bool:
 
 
 def memory_mib_of(pid: int) -> float:
-    """Return a process's resident memory; infinite where that cannot be told."""
+    """Return a process's resident memory; infinite if that cannot be told."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
@@ -144,7 +144,7 @@ def is_held_up(pid: int) -> bool:
 
 
 def pid_of(descriptor: int) -> int:
-    """Return the process of a pidfd, as seen from here: negative where it has ended, 0 where it cannot be told."""
+    """Return the process of a pidfd, as seen from here: negative where it has ended, 0 if unknown."""
     try:
         with open(f"/proc/self/fdinfo/{descriptor}") as file:
             return next((int(line.split()[1]) for line in file if line.startswith("Pid:")), 0)

@@ -99,7 +99,7 @@ def _search(version: str, named: str) -> Interpreter | None:
     for path in filter(None, named.split(":")):
         interpreter = _examine(path)
         if interpreter is None:
-            raise ConfigError(f"{PYTHONS_VARIABLE} names {path}, which is no Python 3 that starts; correct the path")
+            raise ConfigError(f"{PYTHONS_VARIABLE} names {path}, which is not a working Python 3; correct the path")
         if interpreter.short_version == version:
             return interpreter
     for path in _usual_places(version):

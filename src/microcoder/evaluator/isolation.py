@@ -1,4 +1,4 @@
-"""What is enforced around a program, and whether that is enough to start."""
+"""The isolation of programs, and whether it suffices to start."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Isolation:
         return "degraded" if self.missing else "full"
 
     def unmet_requirements(self) -> tuple[str, ...]:
-        """Return what must hold and does not: seccomp, resource limits, and one way to keep files unread."""
+        """Return the required layers that are missing: seccomp, resource limits, and one form of file protection."""
         unmet = [layer for layer in _ALWAYS_REQUIRED if layer not in self.enforced]
         if not any(layer in self.enforced for layer in _FILE_PROTECTION):
             unmet.append(" or ".join(_FILE_PROTECTION))
@@ -48,7 +48,7 @@ class Isolation:
         return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
 
     def require(self, *, unsafe: bool) -> None:
-        """Refuse a sandbox that does not hold.
+        """Refuse a sandbox that lacks a required layer.
 
         Raises:
             EvaluatorFault: a required layer is missing and the caller did not accept that.
@@ -56,7 +56,7 @@ class Isolation:
         unmet = self.unmet_requirements()
         if unmet and not unsafe:
             raise EvaluatorFault(
-                f"the sandbox cannot be closed here: {', '.join(unmet)} missing ({self.describe_missing()}). "
+                f"the sandbox lacks isolation here: {', '.join(unmet)} missing ({self.describe_missing()}). "
                 "Use a Linux kernel >= 5.13 with Landlock, or allow user namespaces and mounts (in a container: the "
                 "options in docs/serving.md; gVisor has neither, use another runtime); only for programs you trust: "
                 "unsafe=True (--unsafe)"

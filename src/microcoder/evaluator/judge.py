@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Waiter:
-    """Somebody who wants a verdict."""
+    """A caller that waits for a verdict."""
 
     answer: Callable[[Verdict], None]
     is_gone: Callable[[], bool]
@@ -47,7 +47,7 @@ class _Waiter:
 
 @dataclass(slots=True)
 class _Job:
-    """A program under way, and everybody who waits for its verdict."""
+    """A program in progress, and the callers that wait for its verdict."""
 
     key: Key
     problem: KnownProblem
@@ -55,7 +55,7 @@ class _Job:
     work: Work | None = None
 
     def is_wanted(self) -> bool:
-        """Whether anybody still waits."""
+        """Whether any caller still waits."""
         return not all(waiter.is_gone() for waiter in tuple(self.waiters))
 
 
@@ -82,30 +82,29 @@ class Judge:
         """Start the first sandbox, so that a machine without isolation is known before any program runs.
 
         Args:
-            workers: programs judged at the same time; the number of usable processors where it is left out.
-            processes: that the workers are spread over, since one Python process keeps up with few; 0 for threads of
-                this process, which is what up to 8 workers are where it is left out. They start as they are needed.
-            stop: when a program's remaining tests are left out.
-            time_scale: what CPU limits are multiplied by; measured (see `calibration`) where it is left out.
-            max_waiting: programs that `submit` and `judge_async` take before they make their callers wait.
+            workers: programs judged in parallel; by default the number of usable processors.
+            processes: processes for the workers, since one Python process keeps up with few; 0 for threads of this
+                process, the default up to 8 workers. They start on demand.
+            stop: when a program's remaining tests are skipped.
+            time_scale: factor on CPU limits; by default measured (see `calibration`).
+            max_waiting: queued and running programs beyond which `submit` and `judge_async` block.
             cache_size: verdicts to keep for identical pairs of program and problem; 0 judges each anew.
-            renew_after: programs after which a worker starts fresh sandboxes; 0 keeps them as long as they work.
-            nice: how far programs stand back from other work of this machine, 0 to 19: beside one process that wants
-                it as well, one program gets half of a core at 0, a tenth at 10, a seventieth at 19. Never less than
-                the calling process's own.
-            packages: which third-party packages programs may import: `standard`, `atcoder`, `none`, or the path of a
-                file of pins (docs/languages.md). Installed where they are not there yet.
-            batch_tests: let tests of a program share a process where nothing could get from one to the next (see
-                docs/sandbox.md); the verdicts are those of a process a test.
-            sibling_limit: how many times the CPU time of the slowest accepted program of its problem a test may take at
-                most (0.5 s in any case, and never beyond the problem's limit); left out, the problem's limit decides
-                alone. A verdict that it changes depends on the other programs: `Verdict.is_relative`.
-            unsafe: start even where seccomp, resource limits or file protection are missing. Unsafe.
-            layers: the layers of isolation to put on; fewer only to test what the others hold.
+            renew_after: programs after which a worker starts fresh sandboxes; 0: never.
+            nice: niceness of programs, 0 to 19; never less than the calling process's own. Beside one busy process, a
+                program gets half of a core at 0, a tenth at 10, a seventieth at 19.
+            packages: third-party packages that programs may import: `standard`, `atcoder`, `none`, or the path of a
+                file of pinned packages (docs/languages.md). Installed on first use.
+            batch_tests: run several tests of a program in one process if none can affect the next (see
+                docs/sandbox.md); the verdicts are those of one process per test.
+            sibling_limit: limit a test's CPU time to this many times that of the slowest accepted program of its
+                problem (at least 0.5 s, at most the problem's limit); by default only the problem's limit counts.
+                Verdicts that it changes depend on the other programs: `Verdict.is_relative`.
+            unsafe: start even if seccomp, resource limits or file protection are missing. Unsafe.
+            layers: the layers of isolation; fewer only to test the others.
 
         Raises:
             ConfigError: an argument is wrong.
-            EvaluatorFault: this is not Linux, or the sandbox does not start or does not hold.
+            EvaluatorFault: this is not Linux, or the sandbox does not start or lacks isolation.
         """
         require_linux()
         if stop not in STOP_RULES:
@@ -125,7 +124,7 @@ class Judge:
             raise ConfigError(f"sibling_limit = {sibling_limit}; use {LEAST_FACTOR:g} or more, or leave it out")
         self.workers = workers or count_processors()
         self.processes = count_processes(self.workers) if processes is None else processes
-        """How many judge processes there are at most; 0 where the workers are threads of this one."""
+        """How many judge processes there are at most; 0 if the workers are threads of this one."""
         if not 0 <= self.processes <= self.workers:
             raise ConfigError(f"processes = {processes}; use 0 to {self.workers}, the number of workers")
         self.stop: StopRule = stop
@@ -151,12 +150,12 @@ class Judge:
         self._pool: Pool = self._make_pool(settings, shelf)
         try:
             self.isolation, self.time_scale = self._pool.open()
-            """The layers that hold around every program, and what CPU limits are multiplied by."""
+            """The isolation of programs, and the factor on CPU limits."""
         except BaseException:
             self.close()
             raise
         self.environment: JudgingEnvironment = describe_environment(shelf, self._pool.call_stack)
-        """What programs run on: the Python that problems without a version mean, and the packages."""
+        """The environment of programs: default Python version, and packages."""
         self._shelf = ProblemShelf(time_scale=self.time_scale)
 
     def _make_pool(self, settings: Settings, packages: PackageShelf) -> Pool:
@@ -174,7 +173,7 @@ class Judge:
 
     @property
     def statistics(self) -> Statistics:
-        """What was done so far."""
+        """Counts so far."""
         return Statistics(
             judged=self._judged,
             from_cache=self._from_cache,
@@ -227,9 +226,10 @@ class Judge:
         return cast(list[Verdict], results)
 
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
-        """Judge one program in the background; a cancelled future is not begun any more, or ends after its test.
+        """Judge one program in the background; a cancelled future is dropped if queued, or stops after its current
+        test.
 
-        Waits while `max_waiting` programs are on their way.
+        Blocks while `max_waiting` programs are queued or running.
 
         Raises:
             DataError: the problem's tests cannot be read.
@@ -240,7 +240,7 @@ class Judge:
         return self._enter(program, known)
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
-        """Judge one program from a coroutine, as a rollout lands; waits its turn like `submit`.
+        """Judge one program from a coroutine, such as when a rollout arrives; waits like `submit`.
 
         Raises:
             DataError: the problem's tests cannot be read.
@@ -253,7 +253,7 @@ class Judge:
         return await asyncio.wrap_future(self._enter(program, known))
 
     def submit_run(self, invocation: Invocation) -> Future[Execution]:
-        """Run one program in the background without judging it; waits its turn like `submit`.
+        """Run one program in the background without judging it; waits like `submit`.
 
         Raises:
             DataError: it cannot be run; why.
@@ -265,7 +265,7 @@ class Judge:
         return self._enter_run(invocation)
 
     def run(self, invocation: Invocation) -> Execution:
-        """Run one program and return what it did; raises like `submit_run`."""
+        """Run one program and return the result; raises like `submit_run`."""
         return self.submit_run(invocation).result()
 
     async def run_async(self, invocation: Invocation) -> Execution:
@@ -278,7 +278,7 @@ class Judge:
         return await asyncio.wrap_future(self._enter_run(invocation))
 
     def close(self) -> None:
-        """End all sandboxes at once; what is still being judged ends as a fault of the sandbox."""
+        """End all sandboxes at once; programs still being judged get a sandbox fault."""
         self._is_closed = True
         self._pool.close()
         with self._lock:
@@ -302,7 +302,7 @@ class Judge:
         return self._shelf.prepare(problem)
 
     def _enter(self, program: Program, problem: KnownProblem) -> Future[Verdict]:
-        """Have a program judged that was given a place."""
+        """Judge a program that has a queue place."""
         future: Future[Verdict] = Future()
         future.add_done_callback(lambda _: self._room.leave())
         waiter = _Waiter(lambda verdict: _settle(future, verdict), future.cancelled)
@@ -316,7 +316,7 @@ class Judge:
         return future
 
     def _enqueue(self, program: Program, problem: KnownProblem, waiter: _Waiter) -> _Job | None:
-        """Have a program judged, unless its verdict is known; return what is under way."""
+        """Start judging a program unless its verdict is known; return the entry in progress."""
         key = problem.key_of(program)
         with self._lock:
             self._check_open()
@@ -338,12 +338,12 @@ class Judge:
         return job
 
     def _withdraw(self, job: _Job) -> None:
-        """Somebody is gone who waited for this."""
+        """Note that a waiting caller has gone."""
         if job.work is not None and not job.is_wanted():
             self._pool.withdraw(job.work)
 
     def _finish(self, job: _Job, verdict: Verdict | Execution | None) -> None:
-        """Keep a verdict and tell everybody who waits for it; without one nobody seemed to wait any more."""
+        """Cache a verdict and answer all waiting callers; None if it was abandoned because no caller seemed to wait."""
         assert not isinstance(verdict, Execution)
         waiters: list[_Waiter] = []
         with self._lock:
@@ -363,11 +363,11 @@ class Judge:
         if verdict is not None:
             _answer(waiters, verdict)
         elif job.work is not None:
-            # Somebody has joined since that was last looked at.
+            # Another caller has joined in the meantime.
             self._pool.put(job.work)
 
     def _enter_run(self, invocation: Invocation) -> Future[Execution]:
-        """Have a program run that was given a place."""
+        """Run a program that has a queue place."""
         future: Future[Execution] = Future()
         future.add_done_callback(lambda _: self._room.leave())
 
@@ -393,7 +393,7 @@ class Judge:
 
 
 def _settle(future: Future[T], result: T) -> None:
-    """Answer a future, unless its owner has given it up."""
+    """Set a future's result unless it was cancelled."""
     if future.set_running_or_notify_cancel():
         future.set_result(result)
 

@@ -1,4 +1,4 @@
-"""A process of a judge: workers for what comes in, until whoever started it hangs up."""
+"""A process of a judge, with its workers, until the parent closes the channel."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def main() -> None:
 
 
 def _end(*_: object) -> NoReturn:
-    """End in good order, as where the other side hangs up."""
+    """End as if the other side had closed the channel."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit
 
 
 class JudgeProcess:
-    """Does what its channel says."""
+    """Executes the messages of its channel."""
 
     def __init__(self, judge: Channel) -> None:
         message = judge.receive()
@@ -63,7 +63,7 @@ class JudgeProcess:
         self._problems: dict[int, KnownProblem] = {}
 
     def serve(self) -> None:
-        """Start the workers, give them what comes in, and end them."""
+        """Start the workers, pass them the incoming work, and end them."""
         settings, pace = self._setup.settings, self._setup.pace
         try:
             packages = PackageShelf(load_profile(settings.packages))

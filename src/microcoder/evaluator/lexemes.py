@@ -26,7 +26,7 @@ _FLAT = re.compile(rf"\[{_ITEMS}\]|\({_ITEMS}\)|\{{(?:{_PAIRS}|{_ITEMS})\}}")
 
 
 class Unreadable(ValueError):
-    """The text writes no value, or more than one."""
+    """The text is not exactly one value."""
 
 
 @dataclass(slots=True)

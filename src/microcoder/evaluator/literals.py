@@ -32,7 +32,7 @@ _BESIDE_MARKS = re.compile(r"(?<=[\[\](){},:])[ \t]++(?!\n)|(?<![ \t])[ \t]++(?=
 
 
 def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
-    """Compare two texts as values; False where the expected one is neither a container nor a quoted string.
+    """Compare two texts as values; False if the expected one is neither a container nor a quoted string.
 
     Args:
         text: what a program printed.

@@ -8,7 +8,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 MOST_CHECKS = 100_000
-"""Pairs of items that are compared at most; whoever needs more is refused."""
+"""Maximum number of compared pairs; an output that needs more is rejected."""
 _MOST_STEPS = 1_000_000
 
 
@@ -30,7 +30,7 @@ def match_all(
         near: the wanted indexes that an item can agree with at all; every one where none is given.
 
     Returns:
-        The index of the first item found that cannot be paired, or None where all are.
+        The index of the first item found that cannot be paired, or None if all are.
     """
     pairing = _Pairing(found, wanted, agree, near or (lambda _: range(len(wanted))))
     return next((index for index in range(len(found)) if not pairing.add(index)), None)
@@ -54,7 +54,7 @@ class _Pairing:
         self._num_steps = 0
 
     def add(self, start: int) -> bool:
-        """Pair one more item, moving others where needed; False where that is impossible or takes too long."""
+        """Pair one more item, moving others where needed; False if that is impossible or takes too long."""
         for theirs in self._near(start):
             if theirs not in self._found_of and self._agrees(start, theirs):
                 self._pair(start, theirs)

@@ -14,7 +14,7 @@ from microcoder.types import Problem, Program, Verdict
 
 _MAX_PROBLEMS = 4096
 _MAX_PROBLEM_BYTES = 512 << 20
-"""Of the tests of all prepared problems, each of which is held twice: as text and as what a program reads."""
+"""Bytes of the tests of all prepared problems, held twice: as text and as the program's input."""
 
 Key = tuple[int, bytes]
 """The number of a known problem, and a digest of the program: neither keeps anything alive."""
@@ -22,16 +22,16 @@ Key = tuple[int, bytes]
 
 @dataclass(slots=True)
 class KnownProblem:
-    """A problem as a judge knows it; its number is never given again."""
+    """A prepared problem of a judge; its number is unique."""
 
     number: int
     prepared: PreparedProblem
     seen_seconds: float | None = None
-    """How long programs took so far, the latest ones weighing most."""
+    """Moving average of the programs' time."""
 
     @property
     def expected_seconds(self) -> float:
-        """How long the next program may take: the time limit while none was seen."""
+        """Expected time of the next program; the time limit before the first."""
         return self.prepared.limits.cpu_seconds if self.seen_seconds is None else self.seen_seconds
 
     @property
@@ -40,12 +40,12 @@ class KnownProblem:
         return 2 * sum(len(test.input) + len(test.output) for test in self.prepared.problem.tests)
 
     def key_of(self, program: Program) -> Key:
-        """Return what a verdict on this program is kept by."""
+        """Return the cache key of this program's verdict."""
         text = program.reason if program.code is None else "=" + program.code
         return self.number, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     def note_seconds(self, seconds: float) -> None:
-        """Count in how long a program took."""
+        """Update the average by a program's time."""
         self.seen_seconds = seconds if self.seen_seconds is None else (self.seen_seconds + seconds) / 2
 
 
@@ -94,14 +94,14 @@ class VerdictCache:
         self._verdicts: OrderedDict[Key, Verdict] = OrderedDict()
 
     def find(self, key: Key) -> Verdict | None:
-        """Return the verdict kept by this key."""
+        """Return the stored verdict."""
         verdict = self._verdicts.get(key)
         if verdict is not None:
             self._verdicts.move_to_end(key)
         return verdict
 
     def keep(self, key: Key, verdict: Verdict) -> None:
-        """Keep a verdict, unless it says nothing about its program, or depends on others."""
+        """Store a verdict, except sandbox faults and those that depend on other programs."""
         if not verdict.is_scorable or verdict.is_relative:
             return
         self._verdicts[key] = verdict

@@ -54,7 +54,7 @@ def without_zero_fraction(token: str) -> str:
 
 
 def numbers_agree(token: str, wanted: str) -> bool:
-    """Whether a token is the expected number where the problem states no tolerance; False where none is expected."""
+    """Whether a token is the expected number where the problem states no tolerance; False if none is expected."""
     if _INTEGER.fullmatch(wanted):
         whole = without_zero_fraction(token)
         return whole == wanted or (whole in ("0", "-0") and wanted in ("0", "-0"))
@@ -91,7 +91,7 @@ def values_agree(value: float, expected: float, tolerance: Tolerance) -> bool:
 
 
 def allowed_error(expected: float, tolerance: Tolerance) -> float:
-    """Return at least what a number may be off by; for telling what is certainly too far."""
+    """Return an upper bound of a number's tolerance, to rule numbers out quickly."""
     if not math.isfinite(expected):
         return 0.0
     return max(tolerance.absolute, tolerance.relative * abs(expected), 2 * math.ulp(expected))

@@ -1,6 +1,6 @@
 """What two returned values must share to agree within a tolerance: their shape, and nearly a weighted sum of numbers.
 
-It tells cheaply which of many items can be the same, whatever the order inside; whether they are is for the comparison.
+A cheap filter for items that may be the same, whatever the order inside; the comparison decides whether they are.
 """
 
 from __future__ import annotations

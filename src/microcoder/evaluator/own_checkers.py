@@ -1,4 +1,4 @@
-"""A checker of the user's own, by reference: its file becomes a checker program, which runs in the sandbox.
+"""User-defined checkers: the function's file becomes a checker program, which runs in the sandbox.
 
 The function is `check(test_input: str, output: str, answer: str) -> bool | str`: True accepts; False, or a text that
 says why, refuses. The file must be whole by itself: it is the program.
@@ -35,12 +35,12 @@ def load_checker(reference: str, options: Mapping[str, Any] | None = None) -> Ch
         options: the function's keyword-only parameters.
 
     Raises:
-        ConfigError: it is not to be had, takes other arguments, or has no source.
+        ConfigError: it cannot be loaded, takes other arguments, or has no source.
     """
     extension = load_extension("checker", reference, builtins={}, options=options)
     function = extension.function
     if not inspect.isfunction(function) or extension.source is None or function.__qualname__ != function.__name__:
-        raise ConfigError(f"checker {reference} is no function of a file's own; name one that `def` defines there")
+        raise ConfigError(f"checker {reference} is not a function of a file; name one defined there by `def`")
     needed = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.KEYWORD_ONLY]
     if len(needed) != 3:
         raise extension.fault("takes other arguments than (test_input, output, answer)")

@@ -37,16 +37,16 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProvidedPackages:
-    """What there is of a profile for one Python."""
+    """The installed packages of a profile for one Python."""
 
     profile: PackageProfile
     folder: str
-    """Where programs import from; empty where there is nothing to import."""
+    """Folder of the packages; empty if there are none."""
     problem: str = ""
-    """Why the packages are missing, and what to type; empty where they are there."""
+    """Why the packages are missing, and what to type; empty if they are installed."""
 
     def find_problem(self, code: str, *, is_function: bool) -> str:
-        """Return why a program cannot be judged: it asks for a package that was promised and is not there."""
+        """Return why a program cannot be judged: a package of the profile that it imports is not installed."""
         needed = self.profile.find_needed(code, is_function=is_function) if self.problem else None
         return f"it asks for {needed.name}, and {self.problem}" if needed else ""
 
@@ -80,7 +80,7 @@ def install_packages(profile: PackageProfile, interpreter: Interpreter) -> Path:
     """Return the folder of a profile, made first where it is not there yet.
 
     Raises:
-        EvaluatorFault: the packages cannot be had, or the folder cannot be written; why.
+        EvaluatorFault: the packages cannot be installed, or the folder cannot be written; why.
     """
     found = find_folder(profile, interpreter)
     if found is not None:

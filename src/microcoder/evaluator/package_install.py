@@ -30,7 +30,7 @@ def fill_folder(folder: Path, profile: PackageProfile, interpreter: Interpreter)
     """Put a profile's packages into an empty folder.
 
     Raises:
-        EvaluatorFault: one cannot be had; the last thing that was said.
+        EvaluatorFault: one cannot be installed; with the installer's last message.
         OSError: the folder cannot be written.
     """
     is_host = interpreter.short_version == CURRENT_VERSION

@@ -21,7 +21,7 @@ from microcoder.errors import ConfigError
 from microcoder.types import Record
 
 STANDARD = "standard"
-"""The profile of a judge that is told nothing else."""
+"""The default profile."""
 
 _FOLDER = Path(__file__).parent / "profiles"
 _PIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*$"
@@ -39,7 +39,7 @@ class Package(Record):
     pin: str = Field(pattern=_PIN)
     """NAME==VERSION."""
     imports: tuple[str, ...] = ()
-    """What a program that needs it imports; the package's own name where it is left out."""
+    """What a program that needs it imports; the package's own name if left out."""
     prelude: tuple[str, ...] = ()
     """Names that a function-call program uses without importing them."""
     preload: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class PackageProfile(Record):
 
     @cached_property
     def digest(self) -> str:
-        """What tells two profiles apart, whatever they are called."""
+        """Digest of the pins, independent of the name."""
         return hashlib.sha256(json.dumps(self.pins).encode()).hexdigest()[:12]
 
     @property
@@ -85,7 +85,7 @@ class PackageProfile(Record):
         return f"{self.name} {self.digest}"
 
     def preload_for(self, code: str) -> tuple[str, ...]:
-        """Return what is worth loading before a program of this source starts."""
+        """Return the packages to preload for a program."""
         wanted = {
             name: None
             for package in self.packages
@@ -125,7 +125,7 @@ _KNOWN = {package.name: package for profile in PROFILES.values() for package in 
 
 
 def load_profile(name: str) -> PackageProfile:
-    """Return a profile by its name, or one of the user's own by the path of its file.
+    """Return a profile by name, or the user's by the path of its file.
 
     A `.toml` file is as those in `profiles/`; a `.txt` file has one NAME==VERSION a line, as `pip freeze` writes.
 
@@ -144,7 +144,7 @@ def load_profile(name: str) -> PackageProfile:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"packages = {name!r} cannot be read ({error}); check the path") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"packages = {name!r} is no TOML ({error}); see docs/languages.md for such a file") from None
+        raise ConfigError(f"packages = {name!r} is not valid TOML ({error}); see docs/languages.md") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -18,7 +18,7 @@ from microcoder.types import Outcome, Problem, TestResult
 OUTPUT_MIB = 16
 _MAX_NAME_LENGTH = 1000
 _MAX_ARGUMENTS_BYTES = 1 << 15
-"""As they travel to the sandbox, where one message holds all that a test is told."""
+"""Encoded size; one message to the sandbox carries everything about a test."""
 _WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
 _WALL_FACTOR_OF_TESTS = 2.0
 """As Kattis judges: time in which a test waits for its turn or for a processor does not count."""
@@ -67,7 +67,7 @@ class PreparedProblem:
         self._call = find_call(problem)
         call = self._call
         self.call_message = None if call is None else call.model_dump(mode="json", exclude_defaults=True)
-        """How the function is called, as the sandbox is told; None where all is plain JSON."""
+        """The call as sent to the sandbox; None if all is plain JSON."""
         self.tests = [self._prepare(number) for number in range(1, len(problem.tests) + 1)]
         longest = max(test.expected_bytes for test in self.tests)
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
@@ -99,7 +99,7 @@ class PreparedProblem:
         return PreparedTest(stdin, expected, expected_bytes)
 
     def is_close(self, run: Run) -> bool:
-        """Whether a test ended by itself, a little beyond its CPU limit: a busy machine may have decided that."""
+        """Whether a test ended by itself a little beyond its CPU limit, maybe because of a busy machine."""
         return not run.result.expired and run.cpu_seconds > self.limits.cpu_seconds
 
     def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
@@ -128,7 +128,7 @@ class PreparedProblem:
 
 
 def check_problem(problem: Problem) -> None:
-    """Refuse a problem that no program could be judged by, before any is.
+    """Refuse a problem that cannot judge any program.
 
     Raises:
         DataError: an unknown language, a call that is not JSON, or a checker that does not fit; which and why.
@@ -156,7 +156,7 @@ def check_problem(problem: Problem) -> None:
 
 
 def check_arguments(arguments: Sequence[str], what: str) -> None:
-    """Refuse arguments that no program could be given.
+    """Refuse arguments that cannot be passed to a program.
 
     Raises:
         DataError: they are too long, or hold a NUL.

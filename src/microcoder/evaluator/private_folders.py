@@ -50,7 +50,7 @@ def remove(path: str) -> None:
 
 @cache
 def sweep(parent: str) -> None:
-    """Once in a process: remove the folders of judges that were killed, which nobody has locked any more."""
+    """Once in a process: remove the folders of killed judges, which are no longer locked."""
     for path in Path(parent).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             if path.lstat().st_mtime < time.time() - _NEW_SECONDS and is_abandoned(str(path)):

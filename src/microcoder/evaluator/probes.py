@@ -1,4 +1,4 @@
-"""A self-test of the evaluator: small programs whose verdicts are known, run on this machine as any other."""
+"""Self-tests of the evaluator: small programs with known verdicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ADD = "print(sum(map(int, input().split())))"
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """A program, and the verdicts that show that all is well."""
+    """A program with its expected verdicts."""
 
     name: str
     code: str
@@ -24,7 +24,7 @@ class SelfTest:
 
 @dataclass(frozen=True, slots=True)
 class SelfTestResult:
-    """What a probe showed."""
+    """The result of a self-test."""
 
     name: str
     is_ok: bool
@@ -33,7 +33,7 @@ class SelfTestResult:
 
 PROBES = (
     SelfTest("a right program is accepted", _ADD, (Outcome.ACCEPTED,)),
-    SelfTest("a wrong program is not", "print(4)", (Outcome.WRONG_ANSWER,)),
+    SelfTest("a wrong program is rejected", "print(4)", (Outcome.WRONG_ANSWER,)),
     SelfTest("an endless program is stopped", "while True: pass", (Outcome.TIME_LIMIT,)),
     SelfTest("memory is limited", "x = bytearray(1 << 30)\nprint(len(x))", (Outcome.MEMORY_LIMIT,)),
     SelfTest("output is limited", "while True: print('x' * 65536)", (Outcome.OUTPUT_LIMIT,)),
@@ -52,7 +52,7 @@ PROBES = (
 
 
 def run_probes(judge: Judge) -> list[SelfTestResult]:
-    """Run every probe whose language can be judged here, in order, in one sandbox's life."""
+    """Run every self-test whose language is available here, in order, with one sandbox."""
     found = []
     for probe in PROBES:
         if LANGUAGES[probe.language].find_problem():

@@ -45,7 +45,7 @@ main()
 
 @dataclass(eq=False, slots=True)
 class _Item:
-    """Work, and what became of it so far."""
+    """A unit of work and its state."""
 
     work: Work
     has_lost_its_process: bool = False
@@ -66,7 +66,7 @@ class Processes:
         self._start_failure = ""
         self._rests_until = 0.0
         self.is_closed = False
-        """Whether no process is to start any more."""
+        """Whether the pool is closing."""
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self.call_stack = ""
         """What the first sandbox says of the call stack, see `Sandbox`."""
@@ -103,7 +103,7 @@ class Processes:
         self._distribute()
 
     def withdraw(self, work: Work) -> None:
-        """Have work end after its test, or not begun."""
+        """Cancel work: drop it if queued, stop it after its current test if running."""
         with self._lock:
             owner = self._owners.get(work)
         if owner is not None:
@@ -123,7 +123,7 @@ class Processes:
     def note_open(
         self, member: _Process, isolation: Isolation, scale: float, pace: dict[str, float], call_stack: str
     ) -> None:
-        """Note what the first process has found out."""
+        """Keep the first process's isolation and time scale."""
         self.call_stack = call_stack
         self._settings = replace(self._settings, time_scale=scale)
         self._pace = pace
@@ -274,7 +274,7 @@ class _Process:
             self.send(channel.GIVE_UP, number)
 
     def _introduce(self, known: KnownProblem) -> Problem | None:
-        """Return the problem, or None where it was sent before."""
+        """Return the problem, or None if it was sent before."""
         if known.number in self._known:
             self._known.move_to_end(known.number)
             return None
@@ -299,7 +299,7 @@ class _Process:
         self.send(channel.RESUME)
 
     def terminate(self) -> None:
-        """Tell it to end, whatever it does."""
+        """Ask it to end at once."""
         if self.process is not None:
             self.process.terminate()
 
@@ -313,7 +313,7 @@ class _Process:
             self._thread.join(_CLOSE_SECONDS)
 
     def _tend(self, setup: JudgeSetup) -> None:
-        """Start it, take what it says, see it end."""
+        """Start it, handle its messages, and wait for its end."""
         failure: Exception | None = None
         ours, theirs = socket.socketpair()
         try:

@@ -31,7 +31,7 @@ class RuntimeRoom:
     reserved_bytes: int
 
     def as_message(self) -> dict[str, Any]:
-        """Return it as the sandbox is told."""
+        """Return it as sent to the sandbox."""
         return asdict(self)
 
 
@@ -75,7 +75,7 @@ class LoadedRuntime(LoadedBinary):
         Args:
             language: of the program.
             built: what its build left.
-            memory_mib: what the program may use, which many a runtime wants to be told.
+            memory_mib: the program's memory limit, which many runtimes take as an option.
 
         Raises:
             EvaluatorFault: there is no runtime here.

@@ -23,7 +23,7 @@ from microcoder.evaluator.turns import WorkerTurn
 
 _MAX_FAILED_STARTS = 3
 _REST_SECONDS = 10.0
-"""After so many failed starts no other is tried for a while: programs are told at once."""
+"""After this many failed starts, programs fail at once for a while without another try."""
 _SCRATCH_MIB, _LARGE_SCRATCH_MIB = 16, 256
 """For builds, for the files that a checker or a run is given, and for a large input that is read as a file."""
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SandboxKind:
-    """What a sandbox is like; runs that need the same kind share one."""
+    """The kind of a sandbox; runs that need the same kind share one."""
 
     version: str = CURRENT_VERSION
     """Of Python."""
@@ -91,26 +91,26 @@ class Sandboxes:
         self._has_held = False
         self._is_closed = False
         self.level = ""
-        """How well the latest one is closed in."""
+        """Isolation of the latest sandbox."""
         self.retries = 0
         """Uses that were begun again because the sandbox died."""
         self.waits = idleness.TimeLimitCounts()
-        """What became of tests that reached their wall limit."""
+        """Counts of tests that reached their wall limit."""
 
     def open(self) -> Sandbox:
         """Start and return the plain one.
 
         Raises:
-            EvaluatorFault: it does not start, or does not hold.
+            EvaluatorFault: it does not start, or lacks isolation.
         """
         return self._find(SandboxKind())
 
     def use(self, kind: SandboxKind, action: Callable[[Sandbox], T]) -> T:
-        """Do something with a sandbox of a kind, once more with a fresh one where it dies.
+        """Call an action with a sandbox of a kind, and again with a fresh one if it dies.
 
         Raises:
             SandboxDied: it died twice.
-            EvaluatorFault: it does not start, or does not hold.
+            EvaluatorFault: it does not start, or lacks isolation.
         """
         try:
             return action(self._find(kind))
@@ -148,7 +148,7 @@ class Sandboxes:
         self._started.clear()
 
     def _find(self, kind: SandboxKind) -> Sandbox:
-        """Return a sandbox of this kind, started where there is none yet."""
+        """Return a sandbox of this kind, started if there is none yet."""
         if self._is_closed:
             raise SandboxDied("the judge was closed")
         if kind not in self._started:
@@ -159,7 +159,8 @@ class Sandboxes:
         return self._started[kind]
 
     def _start_again(self, kind: SandboxKind) -> Sandbox:
-        """Start a sandbox; where one has held, twice: somebody may have killed it while it started."""
+        """Start a sandbox; if an earlier one was accepted, try twice: this one may have been killed while it
+        started."""
         if self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
             raise EvaluatorFault(f"gave up after {self._failed_starts} failed starts: {self._start_failure}")
         for is_last in (False, True) if self._has_held else (True,):

@@ -1,4 +1,4 @@
-"""How many programs may wait."""
+"""A bounded number of queue places, for threads and coroutines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 
 class Slots:
-    """A bounded number of places; whoever finds none waits, threads and coroutines alike, in turn."""
+    """A fair semaphore for threads and coroutines."""
 
     def __init__(self, size: int) -> None:
         self._lock = threading.Lock()
@@ -16,7 +16,7 @@ class Slots:
         self._waiting: deque[Future[None]] = deque()
 
     def enter(self) -> Future[None]:
-        """Return a future that is done once a place was given."""
+        """Return a future that is done once a place is free for it."""
         future: Future[None] = Future()
         with self._lock:
             if self._free:

@@ -13,10 +13,10 @@ from microcoder.evaluator.sandbox.batch import GO_ON, HEAD_BYTES, pack_inputs, u
 from microcoder.evaluator.sandbox.protocol import FINISHED, Result
 
 _MOST_QUESTIONS = 64
-"""One whenever the number of tests has doubled; what asks more often is not listened to."""
+"""Maximum number of questions: one whenever the number of tests has doubled."""
 
 IsRight = Callable[[int, int, bytes], bool]
-"""Judges what a test did: its number in the series, its status, its output."""
+"""Judges a test by its number in the series, status and output."""
 
 
 class Series:
@@ -59,7 +59,7 @@ class Series:
         """Return new descriptors for the process: later stdin, inputs, frames, questions.
 
         Args:
-            stdout: where the first test's output is; -1 where that comes in its frame.
+            stdout: where the first test's output is; -1 if that comes in its frame.
         """
         self.first, self.num_ended, self.result, self._has_wrong = None, 0, None, False
         self._position = self._num_questions = 0
@@ -70,7 +70,7 @@ class Series:
         return self._files
 
     def attend(self, control: socket.socket, seconds: float) -> None:
-        """Answer the process until the fork server says something, or so much time has passed."""
+        """Answer the process until the fork server sends a message or the time is over."""
         poll = select.poll()
         poll.register(control, select.POLLIN)
         while self._asked is not None and self._num_questions < _MOST_QUESTIONS:

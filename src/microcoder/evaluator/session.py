@@ -33,7 +33,7 @@ from microcoder.evaluator.turns import Gate, WorkerTurn
 from microcoder.types import Checker, Outcome, Program, TestResult, Verdict
 
 StopRule = Literal["first_failure", "first_limit", "never"]
-"""When a program's remaining tests are left out.
+"""When a program's remaining tests are skipped.
 
 `first_failure`: after its first failing test; `first_limit`: after a test that hit a limit, so that an endless
 program costs one limit; `never`.
@@ -53,7 +53,7 @@ _CHECKS = SandboxKind(is_large=True)
 
 
 class Abandoned(Exception):
-    """Nobody waits for this verdict any more."""
+    """No caller waits for this verdict any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class _Trial:
     code: str
     loaded: Loaded
     kind: SandboxKind
-    """Of the sandbox that its tests run in."""
+    """Kind of the sandbox for its tests."""
     problem: PreparedProblem
     checking: Loaded | None
     """The problem's checker program."""
@@ -109,7 +109,7 @@ class Session:
         )
         self._timed = TimedRuns(self._sandboxes, self._turn, pace or Pace(), sibling_limit)
         self.sharing = Sharing(is_on=batch_tests)
-        """What became of tests that shared a process."""
+        """Counts of tests that shared a process."""
         self.call_stack = ""
         """What the plain sandbox says of the call stack, see `Sandbox`."""
         self._checker_retries = 0
@@ -154,7 +154,7 @@ class Session:
         """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception.
 
         Raises:
-            Abandoned: before one of the tests, nobody wanted the verdict any more.
+            Abandoned: no caller waits for the verdict any more.
         """
         total = len(prepared.tests)
         if program.code is None:
@@ -348,7 +348,7 @@ class Session:
         return SandboxKind(language.version, preload, is_large)
 
     def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
-        """Judge by a checker program; one that fails on the problem's own answer, too, says nothing about the program.
+        """Judge by a checker program; if it also fails on the problem's own answer, the program gets no verdict.
 
         Without that question a program would dodge its refusal by an output that the checker cannot read.
         """
@@ -369,10 +369,10 @@ class Session:
     def _ask_checker(
         self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes
     ) -> Comparison:
-        """Return what a checker program says of an output, asking again where our machine may have ended it.
+        """Return a checker program's decision on an output; runs it again if our machine may have ended it.
 
         Raises:
-            CheckerFailed: it says nothing.
+            CheckerFailed: it gives no decision.
         """
         checker: Checker = prepared.problem.checker
         answer = str(test.expected).encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""How many tests of a program share a process, and what their shared process proves."""
+"""How many tests of a program share a process, and how their results are judged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Sharing:
-    """Which tests of a worker share processes, and what became of them."""
+    """Decides which tests share processes, and counts the results."""
 
     is_on: bool = True
     shared: int = 0
@@ -37,7 +37,7 @@ class Sharing:
     """Of these, the ones that are accepted in one place and not in the other: there should be none."""
 
     def choose(self, code: str, problem: PreparedProblem, num_done: int) -> Sequence[PreparedTest]:
-        """Return the next tests that are to share a process; none where they may not, or where that does not pay.
+        """Return the next tests that are to share a process; none if they may not, or where that does not pay.
 
         Args:
             code: of the program.
@@ -55,21 +55,21 @@ class Sharing:
         return problem.tests[num_done : num_done + chosen]
 
     def note(self, together: Together, num_accepted: int) -> None:
-        """Count what became of a process: how many of its tests were accepted in it."""
+        """Count a shared process: how many of its tests were accepted in it."""
         if num_accepted > 1:
             self.shared += num_accepted
         self.fallbacks += num_accepted > 0 and not together.series.is_complete
 
     def is_sampled(self, code: str, tests: Sequence[PreparedTest]) -> bool:
-        """Whether what was accepted in a shared process is to be run again alone; by chance, but always the same."""
+        """Whether tests accepted in a shared process are run again alone: a deterministic random sample."""
         digest = hashlib.sha256(code.encode("utf-8", "surrogatepass") + tests[0].stdin).digest()
         return int.from_bytes(digest[:4]) < _SAMPLED_SHARE * (1 << 32)
 
     def compare(self, together: list[TestResult], alone: list[TestResult], code: str) -> list[TestResult]:
         """Return the results of tests that were judged together and then alone; the latter are the ones that count.
 
-        They end with the first that is not accepted, marked where it was in company, or before one that the sandbox
-        failed.
+        They end with the first test that is not accepted, marked if it was accepted in the shared process, or before a
+        sandbox fault.
         """
         self.rechecked += len(alone)
         pairs = list(zip(together, alone, strict=True))

@@ -15,7 +15,7 @@ from microcoder.evaluator.sandbox.batch import MODULES
 
 
 class Obstacle(Exception):
-    """Why a program keeps a process a test."""
+    """Why a program needs one process per test."""
 
 
 _SYS_TEXT = """

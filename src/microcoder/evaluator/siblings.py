@@ -18,10 +18,10 @@ _LEAST_ACCEPTED = 2
 
 
 class Siblings:
-    """How long the accepted programs of one problem took."""
+    """CPU times of the accepted programs of one problem."""
 
     def __init__(self, time_scale: float) -> None:
-        """Nothing was accepted yet; limits are stretched like those of problems."""
+        """Start without accepted programs; limits are scaled like those of problems."""
         self._lock = threading.Lock()
         self._floor_seconds = FLOOR_SECONDS * time_scale
         self._slowest_seconds = 0.0
@@ -37,7 +37,7 @@ class Siblings:
             self._slowest_seconds = max(self._slowest_seconds, slowest)
 
     def find_limit(self, factor: float | None) -> float | None:
-        """Return so many times the slowest accepted program's slowest test; None where too few were accepted."""
+        """Return the factor times the slowest accepted program's slowest test; None if too few were accepted."""
         if factor is None or self._num_accepted < _LEAST_ACCEPTED:
             return None
         return max(self._floor_seconds, factor * self._slowest_seconds)

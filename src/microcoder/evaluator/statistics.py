@@ -1,4 +1,4 @@
-"""What a judge counts."""
+"""Counts of a judge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from operator import attrgetter
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the sandboxes of a judge have done so far."""
+    """Counts of a judge's sandboxes."""
 
     retries: int = 0
     """Tests that were run again because the sandbox failed."""
@@ -28,7 +28,7 @@ class Counts:
     differences: int = 0
     """Of these, the ones accepted in one place and not in the other. There should be none: please report it."""
     aside: int = 0
-    """Times that a program stood aside for others: while it was idle, or after a slice of CPU time."""
+    """Times that a program gave up its place: while idle, or after a slice of CPU time."""
     lowered: int = 0
     """Tests that were ended by a limit which other programs of their problem had set."""
 
@@ -44,7 +44,7 @@ def sum_counts(counts: Iterable[Counts]) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class Statistics(Counts):
-    """What a judge has done so far, with what its sandboxes have."""
+    """Counts of a judge and its sandboxes."""
 
     judged: int = 0
     """Programs that were run."""

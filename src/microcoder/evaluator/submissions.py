@@ -16,7 +16,7 @@ class Submission(Problem):
     """A problem together with one program for it; `id` names the pair."""
 
     code: str | None
-    """The program; null where a response held none."""
+    """The program; null if the response had none."""
 
     @model_validator(mode="after")
     def _can_be_judged(self) -> Self:

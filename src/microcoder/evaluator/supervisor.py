@@ -82,7 +82,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TestTask:
-    """What one test runs; every descriptor stays the caller's."""
+    """A test to run; descriptors stay owned by the caller."""
 
     source: int
     """The program's source, or the binary."""
@@ -97,7 +97,7 @@ class TestTask:
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files for the scratch folder; None makes an empty folder."""
     dialect: str = PLAIN
-    """What a Python program runs under."""
+    """Dialect of a Python program."""
     has_named_streams: bool = False
     """Let its stdout and stderr be opened by name."""
     call: dict[str, Any] | None = None
@@ -108,7 +108,7 @@ class TestTask:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one test left behind, not judged yet."""
+    """The unjudged result of one test."""
 
     result: Result
     stdout: bytes
@@ -235,7 +235,7 @@ class Sandbox:
         """Start it.
 
         Args:
-            interpreter: the Python that runs the programs; this process's own where it is left out.
+            interpreter: the Python that runs the programs; this process's own if left out.
             packages: folder of the third-party packages that programs may import; empty for none.
             preload: packages to import besides the standard library's.
             layers: the layers of isolation to put on.
@@ -243,7 +243,7 @@ class Sandbox:
             runtime: what a runtime is given, see `runtimes`.
             scratch_mib: how much a test may write to its folder.
             inputs: where inputs are shared with other sandboxes.
-            waits: where to note what became of tests that reached their wall limit.
+            waits: counts the tests that reached their wall limit.
             turn: its worker's place, given back while a test idles.
             nice: how far programs stand back from others, 0 to 19; never less than the calling process.
 
@@ -330,7 +330,7 @@ class Sandbox:
         report = json.loads(answer.removeprefix(READY))
         missing = report["missing"]
         self.call_stack = str(report["call_stack"])
-        """Why programs recurse less deep than under plain python; empty where they do not."""
+        """Why programs recurse less deep than under plain python; empty if they do not."""
         self.isolation = Isolation(tuple(layer for layer in LAYERS if layer not in missing), missing)
         if MOUNT_NAMESPACE in missing:
             private_folders.sweep(os.path.dirname(self._folder))

@@ -1,4 +1,4 @@
-"""Running one test fairly: with the room that neighbours call for, and again where they may have decided."""
+"""Fair timing of tests on a busy machine: extra time for slow neighbours, and a second run if they may have decided."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 
 
 class TimedRuns:
-    """Runs of one worker's tests, timed so that only the program decides."""
+    """Runs one worker's tests with timing corrected for neighbours."""
 
     def __init__(self, sandboxes: Sandboxes, turn: WorkerTurn, pace: Pace, sibling_limit: float | None = None) -> None:
         """Note where tests run, when they may, how fast this machine is, how much slower than others one may be."""
@@ -47,13 +47,13 @@ class TimedRuns:
         self._turn.begin_program()
 
     def run(self, kind: SandboxKind, task: TestTask, prepared: PreparedProblem, series: Series | None = None) -> Run:
-        """Return what a test left behind, by a quiet machine's time.
+        """Run a test and return its result with CPU time as on an idle machine.
 
         Args:
             kind: of the sandbox.
             task: what to run.
             prepared: the problem it is a test of.
-            series: further tests that are to share its process; where it is run again, it is alone.
+            series: further tests that are to share its process; if it is run again, it is alone.
 
         Raises:
             SandboxDied: the sandbox broke twice.

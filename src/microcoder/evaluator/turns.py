@@ -1,4 +1,4 @@
-"""Who runs when: as many programs at a time as there are places, or one alone; who idles or runs long stands aside.
+"""Scheduling of programs: as many in parallel as there are places, or one alone; idle and long ones yield.
 
 A place is held while a program runs, not while it sleeps: one that is idle gives its place back and takes one again
 when it wakes. After each slice of CPU time a program lets those go first that have had none yet, so that short ones
@@ -29,7 +29,7 @@ def most_workers(places: int) -> int:
 
 
 class _Waiter:
-    """Somebody who waits for a place."""
+    """A thread that waits for a place."""
 
     def __init__(self) -> None:
         self.since = time.monotonic()
@@ -37,7 +37,7 @@ class _Waiter:
 
 
 class Gate:
-    """A number of places, or one program alone; whoever waits to be alone goes before newcomers."""
+    """Places for programs, or for one program alone, which goes before newcomers."""
 
     def __init__(self, places: int = 1) -> None:
         """Open it for so many programs at a time."""
@@ -99,7 +99,7 @@ class Gate:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Run while nobody else does."""
+        """Run alone."""
         self._wait_in(self._alone)
         try:
             yield
@@ -109,7 +109,7 @@ class Gate:
                 self._admit()
 
     def is_wanted_by_short(self) -> bool:
-        """Whether a program that had no slice yet waits for a place, or somebody to be alone."""
+        """Whether a program without a slice so far waits for a place, or one waits to run alone."""
         with self._lock:
             return bool(self._short or self._alone) or self._is_newcomer_due()
 
@@ -156,7 +156,7 @@ class Gate:
             return True
 
     def dismiss(self) -> None:
-        """Let all workers go that stand by, for good."""
+        """Release all waiting workers for good."""
         with self._lock:
             self._is_dismissed = True
             while self._spare:
@@ -181,7 +181,7 @@ class Gate:
                 self._admit()
 
     def _admit(self) -> None:
-        """Give places to whoever is next; with the lock held."""
+        """Give free places to the next in line; with the lock held."""
         while not self._is_alone:
             if self._alone:
                 if self._holders:
@@ -246,12 +246,12 @@ class WorkerTurn:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Run while nobody else does."""
+        """Run alone."""
         with self._gate.alone():
             yield
 
     def rest(self) -> None:
-        """Give the place back, as the program is idle; nothing where it is alone."""
+        """Give the place back, as the program is idle; nothing if it is alone."""
         if self._is_held:
             self._is_held, self._is_aside = False, True
             self._gate.step_aside()

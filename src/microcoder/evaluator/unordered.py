@@ -13,13 +13,13 @@ from microcoder.evaluator.streams import lines, split, tokens
 from microcoder.types import Checker
 
 _MAX_DIGITS = 300
-"""An integer of more is no number in a comparison within a tolerance, but the same text."""
+"""Longer integers are compared as text instead of within a tolerance."""
 
 Unit = tuple[str, ...]
 
 
 def find_unordered_difference(text: str, wanted: str, checker: Checker) -> str:
-    """Return a unit of an output that was not expected, or an expected one that is missing; empty where all are there.
+    """Return a unit of an output that was not expected, or an expected one that is missing; empty if all are there.
 
     Args:
         text: a normal text (see `streams.normalise`).

@@ -25,7 +25,7 @@ _BEGINNING.maxstring = _BEGINNING.maxlong = _BEGINNING.maxother = 2 * _MAX_SHOWN
 
 
 class MalformedWire(ValueError):
-    """The program wrote something else than an encoded value."""
+    """The program wrote something other than an encoded value."""
 
 
 def decode_value(wire: bytes) -> object:

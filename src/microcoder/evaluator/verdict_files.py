@@ -1,17 +1,16 @@
-"""A verdict file that survives being cut off.
+"""A verdict file that can be resumed after an interruption.
 
-    OUT.partial     a header, then one line per verdict as it comes; a run that was cut off goes on from it
+    OUT.partial     a header, then one line per verdict as it comes; an interrupted run resumes from it
     OUT             the whole file, in input order, by an atomic rename
-    OUT.meta.json   what it was made from and by: a run that finds its own result has nothing to do
+    OUT.meta.json   what it was made from and by: a repeated run has nothing to do
 
-A verdict of `sandbox_fault` says nothing about its program, so it is judged again by the next run.
+A program with a `sandbox_fault` is judged again by the next run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -19,8 +18,8 @@ from typing import Any, Self, TextIO
 
 from microcoder.errors import DataError
 from microcoder.evaluator.submissions import verdict_record
+from microcoder.files import read_json, read_rows, to_line, write_json, write_rows, write_text
 from microcoder.machine import lock_file
-from microcoder.runs import read_json, read_rows, write_json, write_text
 from microcoder.types import Outcome, Verdict
 
 Row = dict[str, Any]
@@ -33,7 +32,7 @@ def digest_input(path: Path) -> str:
 
 
 class VerdictFile:
-    """The verdicts of one input under one set of options; open it to learn which are there already."""
+    """The verdicts of one input under one set of options; opening it reads the existing ones."""
 
     def __init__(self, path: Path, *, origin: dict[str, str]) -> None:
         """Name a verdict file.
@@ -58,10 +57,10 @@ class VerdictFile:
             path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
-        """Take up what an earlier run left.
+        """Read what an earlier run left.
 
         Raises:
-            DataError: it was made from something else, or another process is at it.
+            DataError: it was made from something else, or another process is writing it.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
@@ -85,12 +84,12 @@ class VerdictFile:
             self._file.close()
 
     def note_isolation(self, record: Row) -> None:
-        """Keep what holds around the programs from here on."""
+        """Store the isolation and environment of the next verdicts."""
         self.isolation = record
         self._append({"isolation": record})
 
     def add(self, name: str, verdict: Verdict) -> Row:
-        """Keep a verdict as soon as it is known."""
+        """Append a verdict."""
         row = verdict_record(name, verdict)
         self.done[name] = row
         self._append(row)
@@ -99,7 +98,7 @@ class VerdictFile:
     def finish(self, names: Sequence[str], summary: dict[str, Any]) -> None:
         """Write the whole file, in the order of the input."""
         write_json(self._meta, {"origin": self._origin, "isolation": self.isolation, **summary})
-        write_text(self.path, "".join(_line(self.done[name]) for name in names))
+        write_rows(self.path, (self.done[name] for name in names))
 
     def _lock_and_read(self) -> list[Row]:
         # Opened for appending: a kill must never find the verdicts of an earlier run gone.
@@ -111,10 +110,10 @@ class VerdictFile:
         return read_rows(self._partial)
 
     def _rewrite_partial(self) -> None:
-        """Drop a line that was cut off, and lines that another run is to replace."""
+        """Drop an incomplete last line, and lines to be replaced."""
         assert self._file is not None
         head = [{"origin": self._origin}, *([{"isolation": self.isolation}] if self.isolation else [])]
-        text = "".join(_line(row) for row in (*head, *self.done.values()))
+        text = "".join(to_line(row) for row in (*head, *self.done.values()))
         if self._partial.read_text(encoding="utf-8") == text:
             return
         write_text(self._partial, text)
@@ -144,9 +143,5 @@ class VerdictFile:
 
     def _append(self, row: Row) -> None:
         assert self._file is not None
-        self._file.write(_line(row))
+        self._file.write(to_line(row))
         self._file.flush()
-
-
-def _line(row: Row) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""What a test left behind -> its verdict.
+"""The result of a test's run -> its verdict.
 
 | seen                                                             | outcome         |
 |------------------------------------------------------------------|-----------------|
@@ -35,8 +35,8 @@ _MAX_DETAIL = 200
 _MAX_OUTPUT = 2000
 _LONGEST_VALUE_KEPT_BYTES = 1 << 15
 _ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
-"""A returned value beyond both is wrong unread: rebuilding 16 MiB of empty lists takes the judge a second. The
-wire writes what JSON writes, with at most 32 bytes for a number and 12 more for a container or a character."""
+"""A returned value beyond both limits is rejected without being compared: rebuilding 16 MiB of empty lists takes the
+judge a second. The wire is JSON, with at most 32 bytes for a number and 12 more for a container or a character."""
 
 
 def judge_output(run: Run, expected: str, checker: Checker) -> TestResult:
@@ -145,7 +145,7 @@ def unjudged(detail: str, num_tests: int) -> Verdict:
 
 
 def checker_fault(what: str) -> TestResult:
-    """Return the result of a test whose checker program did something else than decide."""
+    """Return the result of a test whose checker program failed."""
     return sandbox_fault(CHECKER_FAULT + what)
 
 

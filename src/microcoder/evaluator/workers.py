@@ -34,7 +34,7 @@ def count_processes(num_workers: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What all workers of a judge have in common; it travels to the processes of a judge."""
+    """Settings of all workers of a judge, sent to its processes."""
 
     stop: StopRule
     time_scale: float | None
@@ -50,7 +50,7 @@ class Settings:
 
 @dataclass(eq=False, slots=True)
 class Work:
-    """A program to judge or to run, and where its answer goes."""
+    """A program to judge or to run, and the callback for its answer."""
 
     program: Program
     problem: KnownProblem | None
@@ -58,17 +58,17 @@ class Work:
     invocation: Invocation | None
     is_wanted: Callable[[], bool]
     finish: Callable[[Verdict | Execution | None], None]
-    """Called with the answer, or None where the work was given up since nobody wanted it."""
+    """Called with the answer, or None if the work was abandoned."""
 
     def fault(self, message: str) -> Verdict | Execution:
-        """Return the answer where our machine failed."""
+        """Return the answer for a fault of our machine."""
         if self.problem is None:
             return executions.fault(message)
         return verdicts.unjudged(message, len(self.problem.prepared.tests))
 
 
 class Pool(Protocol):
-    """Workers, wherever they are."""
+    """A pool of workers, in this process or in others."""
 
     @property
     def counts(self) -> Counts:
@@ -89,7 +89,7 @@ class Pool(Protocol):
         ...
 
     def withdraw(self, work: Work) -> None:
-        """Look at once whether work is still wanted."""
+        """Check at once whether work is still wanted."""
         ...
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from microcoder.faults import explain_fault
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.row import Malformed, Row
 
@@ -66,7 +67,7 @@ class Format:
             fault = error.errors()[0]
             reason = "bad_unicode" if fault["type"] == "string_unicode" else "wrong_value"
             where = ".".join(str(part) for part in fault["loc"])
-            raise Malformed(reason, f"{where}: {fault['msg']}") from None
+            raise Malformed(reason, explain_fault(fault, where)) from None
         except Malformed as error:
             if error.candidate is not None:
                 _check_text(error.candidate)

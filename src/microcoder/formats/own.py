@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from microcoder.faults import explain_fault
 from microcoder.formats.candidates import Candidate, Solution
 from microcoder.formats.format import has_field
 from microcoder.formats.row import Malformed, Row
@@ -64,7 +65,7 @@ def read_record(values: Mapping[str, Any]) -> Problem:
         found = "" if fault["type"] == "missing" else f", not {shorten(fault['input'], 60)}"
         if fault["type"] == "extra_forbidden":
             found = "; a record takes no further columns: put it into a column `problem`, or leave this one out"
-        raise Malformed(_reason(fault["type"], fault["loc"]), f"{path}: {fault['msg']}{found}") from None
+        raise Malformed(_reason(fault["type"], fault["loc"]), f"{explain_fault(fault, path)}{found}") from None
 
 
 def _reason(fault: str, where: tuple[int | str, ...]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from microcoder.errors import DataError
+from microcoder.faults import explain_fault
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.catalogue import FORMATS
 from microcoder.formats.format import Format, recognise
@@ -80,7 +81,7 @@ def _read(format: Format, values: Mapping[str, Any]) -> Problem:
     except ValidationError as error:
         fault = error.errors()[0]
         path = ".".join(str(part) for part in fault["loc"])
-        raise DataError(f"{where}: {path}: {fault['msg']}") from None
+        raise DataError(f"{where}: {explain_fault(fault, path)}") from None
 
 
 def _check(candidate: Candidate, format: Format, where: str) -> None:

@@ -1,4 +1,4 @@
-"""What a run's algorithm is called: the loss by its published name, and whatever departs from it."""
+"""The name of a run's algorithm: the loss by its published name, and the differences from it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MASKS: Mapping[str, str] = MappingProxyType(
 
 
 def algorithm_name(config: Mapping[str, Any]) -> str:
-    """Return the published name of an algorithm's settings, with what departs from it; empty for no settings.
+    """Return the published name of an algorithm's settings with their differences from it; empty for no settings.
 
     Args:
         config: the `algorithm` table of a run's manifest.
@@ -82,7 +82,7 @@ def _mask(masking: Mapping[str, Any]) -> str:
 
 
 def _table(value: object, default: str) -> dict[str, Any]:
-    """A key that is a kind with options, or its name alone."""
+    """Return the kind of a key that may be a name or a table."""
     if isinstance(value, Mapping):
         return {"kind": default, **value}
     return {"kind": value or default}

@@ -1,4 +1,4 @@
-"""Two runs of one experiment, side by side: how they differ on the same held-out problems, and how sure that is."""
+"""Two or more runs compared on the same held-out problems, with intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from microcoder.insights.overview import count_masked
 from microcoder.insights.statistics import Estimate, estimate_accuracy, estimate_difference
 
 _NEUTRAL = ("evaluator.", "checkpoint.", "logging.")
-"""Keys that say how a run was made, not what it is."""
+"""Keys that do not define an arm, such as the seed's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Arm:
 
     label: str
     accuracy: Estimate | None
-    """On the held-out problems, in the last evaluation."""
+    """Held-out accuracy in the last evaluation."""
     difference: Estimate | None
-    """Its accuracy less that of the run that the report is about, problem by problem; None for that run itself."""
+    """Accuracy minus that of the reported run, paired by problem; None for that run itself."""
     length: float | None
     """Mean of the held-out responses, in tokens."""
     diversity: float | None
@@ -36,19 +36,19 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """The runs side by side, and what that says."""
+    """The compared runs and a summary."""
 
     rows: tuple[Arm, ...]
-    """The run that the report is about comes first."""
+    """The reported run comes first."""
     conclusion: str
     changed: tuple[str, ...]
-    """Keys of the recipe in which the arms differ, with both values."""
+    """Recipe keys that differ between the arms, with their values."""
     curves: tuple[tuple[str, Sequence[tuple[int, Estimate]]], ...] = ()
     """Of each arm, held-out accuracy by step."""
 
 
 def compare_arms(history: History, others: Sequence[Path]) -> Arms | None:
-    """Compare a run with others that asked the same held-out problems; None without others.
+    """Compare a run with others on the same held-out problems; None without others.
 
     Raises:
         DataError: a folder is no run, or a run asked other problems.
@@ -81,7 +81,7 @@ def _curve(history: History) -> list[tuple[int, Estimate]]:
 
 
 def conclude(rows: Sequence[Arm]) -> str:
-    """Say in words what the differences show; that they show nothing is said as plainly."""
+    """Summarise the differences in words, null results included."""
     ours = rows[0]
     parts = []
     for other in rows[1:]:

@@ -1,4 +1,4 @@
-"""Claims over finished work: what decides each, what is reported beside, and all of them together."""
+"""Claims judged by finished work: primary predicates, secondary ones, and the family of all claims."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PredicateResult:
-    """What finished work says about one predicate."""
+    """The result of one predicate."""
 
     predicate: Predicate
     effect: Effect | None
-    """None if no seed has all the work that it compares."""
+    """None if no seed has all the runs that it compares."""
     judgement: Judgement
 
     @property
     def verdict(self) -> ClaimFinding:
-        """By this predicate alone."""
+        """The verdict of this predicate alone."""
         return self.judgement.verdict
 
     @property
@@ -43,7 +43,7 @@ class PredicateResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """Whether something reached what it should."""
+    """The result of a manipulation check."""
 
     check: Check
     value: float | None
@@ -57,22 +57,22 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """What finished work says about one claim."""
+    """The result of one claim."""
 
     claim: Claim
     primary: PredicateResult | None
     secondary: tuple[PredicateResult, ...]
     checks: tuple[CheckResult, ...]
     raw: ClaimFinding
-    """By this claim alone."""
+    """The uncorrected verdict."""
     verdict: ClaimFinding
-    """Among all claims (Holm)."""
+    """The verdict corrected for all claims (Holm)."""
     adjusted: Judgement | None = None
     """None if the claim was not decided by an effect."""
 
     @property
     def is_tested(self) -> bool:
-        """An effect decided it, so it is one of the family."""
+        """Whether the claim was tested, and so belongs to the family."""
         return self.primary is not None and self.raw in (
             ClaimFinding.SUPPORTED, ClaimFinding.CONTRADICTED, ClaimFinding.INCONCLUSIVE,
         )  # fmt: skip
@@ -104,17 +104,17 @@ class StudyData:
 
     @property
     def seeds(self) -> list[int]:
-        """Seeds of which any run is finished."""
+        """Seeds with a finished run."""
         return sorted({seed for runs in self.histories.values() for seed in runs})
 
 
 def judge_claims(claims: Sequence[Claim], data: StudyData) -> list[ClaimResult]:
-    """Judge a study's claims, each by itself."""
+    """Judge a study's claims, uncorrected."""
     return [judge_claim(claim, data) for claim in claims]
 
 
 def adjust_claims(results: Sequence[ClaimResult]) -> list[ClaimResult]:
-    """Return the claims as they stand together: Holm over those of the catalogue that were tested."""
+    """Return the claims with verdicts corrected by Holm over the tested claims of the catalogue."""
     family = {r.claim.id: r.primary.judgement for r in results if r.is_tested and r.primary and not r.claim.says}
     adjusted = adjust_judgements(family)
     return [
@@ -124,7 +124,7 @@ def adjust_claims(results: Sequence[ClaimResult]) -> list[ClaimResult]:
 
 
 def judge_claim(claim: Claim, data: StudyData) -> ClaimResult:
-    """Judge a claim by the finished work of its study."""
+    """Judge a claim by its study's finished runs and measurements."""
     secondary = tuple(judge_predicate(predicate, data) for predicate in claim.secondary)
     if claim.primary is None:
         verdict = ClaimFinding.UNDECIDABLE
@@ -138,7 +138,8 @@ def judge_claim(claim: Claim, data: StudyData) -> ClaimResult:
 
 
 def find_checks(claim: Claim, data: StudyData) -> list[CheckResult]:
-    """Return whether the treatment reached what it should, and for training claims whether the baseline learnt."""
+    """Return the manipulation checks: whether the treatment reached the rollouts and, for training, the baseline
+    learnt."""
     checks = [claim.check] if claim.check else []
     if claim.family == "training" and data.study.min_gain:
         reference = data.study.reference
@@ -184,7 +185,7 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
 
 
 def is_share(contrast: Contrast, study: Study) -> bool:
-    """The contrast is of a quantity between 0 and 1, told in percent."""
+    """Whether the contrast is of a share, shown in percent."""
     if contrast.measurement:
         return study.measurements[contrast.measurement].metrics[contrast.metric].unit == "share"
     return contrast.metric in SHARES and "peak_at" not in contrast.feature

@@ -1,4 +1,4 @@
-"""Before against after on the held-out problems, overall and by tier."""
+"""Held-out accuracy before and after training, overall and by tier."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class BeforeAfter:
 
     @property
     def num_problems(self) -> int:
-        """Problems behind the row: those that the difference uses, else those of the one side there is."""
+        """Number of problems of the difference, or of the only side."""
         estimate = self.difference or self.after or self.before
         return estimate.num_problems if estimate else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """Samples that the sandbox could not judge; they are in no mean."""
+    """Numbers of samples that the sandbox could not judge; they are in no mean."""
 
     training: int
     before: int
@@ -55,7 +55,7 @@ def compare(history: History, *, label: str = "all", k: int = 1, tier: str | Non
 
 
 def compare_by_tier(history: History) -> list[BeforeAfter]:
-    """Return one comparison a tier; none where problems have no tiers or the sample files are missing."""
+    """Return one comparison per tier; none if problems have no tiers or the sample files are missing."""
     tiers = [tier for tier in history.tiers if tier in set(history.tier_of.values())]
     if tiers == ["untiered"]:
         return []
@@ -63,7 +63,7 @@ def compare_by_tier(history: History) -> list[BeforeAfter]:
 
 
 def count_unscored(history: History) -> Unscored:
-    """Count what the sandbox failed to judge, in training and in both evaluations."""
+    """Count the unscored samples in training and in both evaluations."""
     return Unscored(
         training=sum(step.outcomes.get(str(Outcome.SANDBOX_FAULT), 0) for step in history.steps),
         before=history.before.num_unscored if history.before else 0,

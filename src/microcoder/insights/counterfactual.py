@@ -1,4 +1,4 @@
-"""The same rollouts under several rules: one step each from one model, and what it does to responses not trained on.
+"""The same rollouts under several rules: the effect of one step each on held-out responses.
 
 Runs of one model and one seed sample the same rollouts in their first step, so that between runs of one step nothing
 differs but the rule (a mask, a clip, an advantage). What the step did is read from the change of log-probability of
@@ -25,7 +25,7 @@ _EVALUATION_SEED = 1_000_003
 def step_under_rules(
     job: Job, *, rules: dict[str, dict[str, Any]], repeat_window_tokens: int = 10
 ) -> Iterator[MeasuredValue]:
-    """Take one step under each rule, and yield what it did to held-out responses of the model before.
+    """Take one step under each rule, and yield its effect on held-out responses of the untrained model.
 
     Metrics, a value a seed: `length_shift`, the mean change of log-probability of truncated responses less
     that of whole ones; `repeat_shift`, of truncated responses that repeat themselves less that of the other truncated

@@ -1,8 +1,8 @@
-"""What a study file says: levels to train at, measurements to take, and claims with what decides them.
+"""The schema of a study file: levels to train at, measurements, and claims with their predicates.
 
 Everything that could be chosen to suit a result is written here before the runs: the one predicate that decides a
-claim, its smallest effect of interest, the check that the treatment reached the rollouts, and the spread that its
-power is reckoned from.
+claim, its smallest effect of interest, the check that the treatment reached the rollouts, and the spread from which its
+power is computed.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ Family = Literal["measuring", "mechanism", "training"]
 """`measuring`: what was sampled, judged or counted in two ways. `mechanism`: one or few updates under several settings.
 `training`: whole runs."""
 Unit = Literal["share", "tokens", "nats", "1"]
-"""`share`: between 0 and 1, told in percent and its differences in points; `1`: a number without a unit."""
+"""`share`: between 0 and 1, shown in percent with differences in points; `1`: a number without a unit."""
 
 MICRO, QUICK = "micro", "quick"
 MIN_SEEDS = 3
 SEED = "{seed}"
-"""What stands for the run's seed in the values of a level."""
+"""Placeholder of the run's seed in the values of a level."""
 LEAST_REACHED = 0.05
 LEAST_GAIN = 0.12
 
 
 class Contrast(Config):
-    """A quantity at some levels, less the same at others; a seed gives one value, or one a problem."""
+    """A metric at some levels minus the same at others; one value per seed, or one per problem."""
 
     metric: str = Field(min_length=1)
     """Of the runs (accuracy, length, ...), or one that the measurement names."""
     measurement: str = ""
-    """Which of the study's measurements it is of; none: of the training runs."""
+    """The study's measurement that yields the metric; none: the training runs."""
     feature: str = ""
-    """Of the runs alone: what sums the curve up, such as `late`, see `microcoder.insights.features`."""
+    """For runs: the summary of the curve, such as `late`, see `microcoder.insights.features`."""
     of: tuple[str, ...] = Field(min_length=1)
-    """Levels; of several, their mean."""
+    """Levels; the mean of several."""
     against: tuple[str, ...] = ()
     """Levels that are subtracted; none: the quantity itself is compared with zero."""
     against_feature: str = ""
-    """If it is another than `feature`."""
+    """Feature of the subtracted levels, if not `feature`."""
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Every level that it names."""
+        """All levels that it names."""
         return tuple(dict.fromkeys(self.of + self.against))
 
     @model_validator(mode="after")
@@ -68,7 +68,7 @@ class Contrast(Config):
 
 
 class Predicate(Contrast):
-    """A measurable statement: the contrast goes in a direction, by an amount that matters."""
+    """A measurable statement: the contrast has a direction and a smallest effect of interest."""
 
     direction: Direction
     least: float = Field(gt=0)
@@ -76,23 +76,23 @@ class Predicate(Contrast):
 
 
 class Check(Contrast):
-    """Whether the treatment reached what it should (manipulation check); under `least` it cannot appear here."""
+    """A manipulation check: below `least`, the claim cannot appear here."""
 
     least: float = Field(default=LEAST_REACHED, gt=0)
-    """What the contrast must reach on average over the seeds."""
+    """What the contrast must reach on average over seeds."""
 
 
 class Spread(Config):
-    """How much seeds differ by themselves, measured before the study."""
+    """The spread between seeds, measured before the study."""
 
     sd: float = Field(gt=0)
-    """Standard deviation, over seeds, of what the primary predicate compares (the paired difference)."""
+    """Standard deviation over seeds of the primary predicate's paired difference."""
     where: str = Field(min_length=1)
-    """How it was measured: what was run, with how many seeds."""
+    """How it was measured: the pilot and its number of seeds."""
 
 
 class Undecidable(Config):
-    """Why no run of this size decides a claim, named before the runs."""
+    """Why a claim is not decidable at this scale, written before the runs."""
 
     reason: str = Field(min_length=1)
     compute: str = Field(min_length=1)
@@ -100,28 +100,28 @@ class Undecidable(Config):
 
 
 class Claim(Config):
-    """A claim of the paper: what decides it, what is reported beside, or why it is not decidable here."""
+    """A claim of the paper: its primary and secondary predicates, or why it is not decidable here."""
 
     id: str = Field(pattern=r"^[A-Z]\d+$")
-    """Of the catalogue of 34, or X1, X2 ... for a claim beyond it."""
+    """Id in the catalogue of 34; X1, X2 ... for a claim beyond it."""
     says: str = ""
-    """The claim in words; only for one beyond the catalogue."""
+    """The claim in words; only for claims beyond the catalogue."""
     short: str = Field(min_length=1, max_length=90)
-    """The statement that is tested, as a clause for sentences and figures: `a mask makes responses grow`."""
+    """The tested statement as a clause for sentences and figures: `a mask makes responses grow`."""
     paper: str = Field(min_length=1)
     """What the paper's figures show."""
     family: Family
     design: str = Field(min_length=1)
     """How it is tested, in one sentence."""
     primary: Predicate | None = None
-    """Decides; none for a claim that is not decidable here."""
+    """Decides the claim; none for a claim that is not decidable here."""
     secondary: tuple[Predicate, ...] = ()
-    """Reported, and decide nothing."""
+    """Reported, without deciding anything."""
     check: Check | None = None
     spread: Spread | None = None
     undecidable: Undecidable | None = None
     note: str = ""
-    """What a reader of the verdict must know."""
+    """A caveat for readers of the verdict."""
 
     @property
     def sentence(self) -> str:
@@ -135,7 +135,7 @@ class Claim(Config):
 
     @property
     def contrasts(self) -> tuple[Contrast, ...]:
-        """Everything that is read from runs and measurements."""
+        """All contrasts that are read from runs and measurements."""
         return (*self.predicates, *((self.check,) if self.check else ()))
 
     @model_validator(mode="after")
@@ -170,24 +170,24 @@ class MeasuredMetric(Config):
 
 
 class Measurement(Config):
-    """Something measured without whole training runs: a unit of work for each seed, done once."""
+    """A measurement without whole training runs: one unit of work per seed."""
 
     function: str = Field(min_length=1)
-    """`module:function` or `path/to/file.py:function` of one `Job`; it yields `Row`s
+    """`module:function` or `path/to/file.py:function` of one `Job`; it yields `MeasuredValue`s
     (`microcoder.insights.measurements`)."""
     says: str = Field(min_length=1)
-    """What is done, as a clause for the page."""
+    """Description as a clause for the page."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Of the function: its keyword-only parameters."""
+    """Keyword-only parameters of the function."""
     set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys over the scale's baseline and the study's `set`."""
+    """Recipe keys that override the scale's baseline and the study's `set`."""
     uses: tuple[str, ...] = ()
-    """Levels whose finished run of the same seed is read."""
+    """Levels whose finished run of the same seed the function reads."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
     levels: tuple[str, ...] = Field(min_length=1)
-    """Levels that its rows name."""
+    """Levels of its rows."""
     metrics: dict[str, MeasuredMetric] = Field(min_length=1)
-    """Metrics that its rows name."""
+    """Metrics of its rows."""
 
 
 class FigureChoice(Config):
@@ -202,11 +202,11 @@ class Level(Config):
     """One setting of the factor."""
 
     set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys over the baseline; the value `"{seed}"` is the run's seed."""
+    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed."""
     at: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """By scale: keys over `set`, for steps and lengths that another scale counts otherwise."""
+    """By scale: keys that override `set`, such as steps and lengths."""
     says: str = ""
-    """For tables, where the name is not enough."""
+    """Label for tables, if the name is not enough."""
 
 
 class Scale(Config):
@@ -215,13 +215,13 @@ class Scale(Config):
     baseline: Path
     """Recipe, from the study's folder."""
     seeds: tuple[int, ...] = Field(min_length=1)
-    """In the order in which they are run; the last ones only if the first do not suffice."""
+    """Seeds in the order in which they are run; later ones only if the first do not suffice."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at this scale."""
 
 
 class Study(Config):
-    """What is asked, what is varied or measured, and what is claimed."""
+    """A study: question, levels or measurements, and claims."""
 
     question: str = Field(min_length=1)
     done: str = Field(min_length=1)
@@ -229,30 +229,30 @@ class Study(Config):
     next: str = Field(min_length=1)
     """What to do next, in one sentence."""
     factor: str = Field(min_length=1)
-    """What is varied, in words."""
+    """The factor, in words."""
     baseline: Path
     """Recipe of the micro lab, from the study's folder."""
     reference: str = ""
     """The level that is the baseline, or the one that others are seen against; none without levels."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
     first_look: int = Field(default=5, ge=2)
-    """Seeds that are run before any interval is looked at; further ones are run by its width."""
+    """Seeds that are run before any interval is looked at; its width decides on further ones."""
     precision: float = Field(default=1.0, gt=0)
     """Half width of a primary effect's 95 % interval, in units of its `least`, above which further seeds are run."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at every scale."""
     figure: FigureChoice | None = None
-    """What carries the result; none: the primary effects of all claims."""
+    """The figure of the page; none: the primary effects of all claims."""
     levels: dict[str, Level] = Field(default_factory=dict)
     """What is trained."""
     measurements: dict[str, Measurement] = Field(default_factory=dict)
-    """What is measured without whole training runs."""
+    """Measurements without whole training runs."""
     min_gain: float = Field(default=LEAST_GAIN, ge=0)
     """Held-out accuracy that the reference level must gain; under it, training claims cannot appear here."""
     scales: dict[str, Scale] = Field(default_factory=dict)
     """`quick`, and model sizes for `microcoder study plan`."""
     claims: tuple[Claim, ...] = ()
-    """None for a study whose results are told elsewhere."""
+    """None for a study whose results are reported elsewhere."""
 
     @model_validator(mode="after")
     def _levels_are_a_comparison(self) -> Study:

@@ -42,7 +42,7 @@ class Effect:
     low: float
     high: float
     num_seeds: int
-    """That gave other values than the seeds before."""
+    """Seeds with distinct values."""
     num_units: int
     """Held-out problems, or other units, behind it; 0 if the metric is none over them."""
     by_seed: tuple[float, ...]
@@ -51,7 +51,7 @@ class Effect:
 
     @property
     def half_width(self) -> float:
-        """The longer side of the interval."""
+        """Half width: the longer side of the interval."""
         return max(self.value - self.low, self.high - self.value)
 
     def half_width_at(self, alpha: float) -> float:
@@ -67,7 +67,7 @@ class Effect:
 
     @property
     def is_nothing(self) -> bool:
-        """Every seed gave zero."""
+        """Whether every seed gave zero."""
         return all(abs(value) < _ROUNDING for value in self.by_seed)
 
     def p_above(self, bound: float) -> float:
@@ -116,7 +116,7 @@ def draw_weightings(num_problems: int, *, seed: int = 0, num: int = NUM_WEIGHTIN
 def estimate_effect(
     differences_S_B: Array, *, num_problems: int = 0, resolution: float = 0.0, span: float | None = None
 ) -> Effect:
-    """Return the effect that the seeds' differences show.
+    """Estimate an effect from the differences of the seeds.
 
     Args:
         differences_S_B: a row a seed; the difference over the problems as they are in the first column, over
@@ -144,7 +144,7 @@ def estimate_effect(
 
 
 def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | None = None) -> Effect:
-    """Return the effect that a measurement's paired rows show.
+    """Estimate an effect from a measurement's paired rows.
 
     Units that occur in several seeds are crossed with them, as problems with runs: both variances count. Units of
     their own in each seed are nested: they widen the seeds' spread already. Of a single seed, the units carry all.

@@ -1,4 +1,4 @@
-"""A handful of rollouts worth reading. They are chosen to show something, so they prove nothing."""
+"""Hand-picked rollouts worth reading: illustrations, not a sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ShownRollout:
     label: str
     row: Row
     is_training: bool = False
-    """A held-out sample has no advantage."""
+    """None for held-out samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ExampleProblem:
 
 
 def choose_examples(history: History) -> list[ExampleProblem]:
-    """Choose what was learnt, what was lost, what still fails and what was masked; the same files, the same choice."""
+    """Choose examples of gains, losses, remaining failures and masked rollouts; deterministic for the same files."""
     before, after = _by_problem(history.samples_before), _by_problem(history.samples_after)
     both = sorted(before.keys() & after.keys())
     chosen = _learnt(history, both, before, after)

@@ -1,4 +1,4 @@
-"""What stands before the runs: each claim's design, its smallest effect, and what its seeds can show."""
+"""The design of each claim before the runs: its smallest effect and its expected power."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from microcoder.insights.wording import format_amount, format_least, name_compar
 
 
 def expect_claim(claim: Claim, file: StudyFile, *, scale: str) -> Power | None:
-    """Return what a claim's primary predicate can show if all its seeds are run; None for a claim without one."""
+    """Return the expected power of a claim's primary predicate with all seeds; None for a claim without one."""
     if claim.primary is None:
         return None
     measurement = claim.primary.measurement
@@ -20,8 +20,8 @@ def expect_claim(claim: Claim, file: StudyFile, *, scale: str) -> Power | None:
     return expect_power(claim, num_seeds=len(seeds))
 
 
-def tell_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
-    """Return what was reckoned before the runs, or why a claim is not decidable, in a sentence."""
+def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
+    """Return the expected power, or why a claim is not decidable, in a sentence."""
     expected = expect_claim(claim, file, scale=scale)
     if claim.undecidable is not None:
         return f"Said before the runs: {claim.undecidable.reason} What would decide it: {claim.undecidable.compute}"
@@ -32,14 +32,14 @@ def tell_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
         format_amount(value, unit) for value in (claim.spread.sd, expected.half_width, claim.primary.least)
     )
     return (
-        f"Reckoned before the runs: a spread between seeds of {spread} ({claim.spread.where}) lets "
+        f"Computed before the runs: a spread between seeds of {spread} ({claim.spread.where}) lets "
         f"{expected.num_seeds} seeds give a half width of {half}, and a power of {expected.power:.0%} for {least}, the "
         f"smallest effect of interest ({expected.strict_power:.0%} at the strictest step of Holm's correction)."
     )
 
 
 def expectation_rows(studies: Sequence[StudyFile], *, scale: str) -> list[dict[str, Any]]:
-    """Return a record a claim: what is compared, what matters, and what to expect."""
+    """Return one record per claim: comparison, smallest effect and expected power."""
     rows = []
     for file in studies:
         for claim in file.study.claims:
@@ -59,7 +59,7 @@ def expectation_rows(studies: Sequence[StudyFile], *, scale: str) -> list[dict[s
                     "power": expected.power if expected else None,
                     "strict_power": expected.strict_power if expected else None,
                     "is_precise": bool(primary and expected and expected.half_width <= primary.least),
-                    "told": tell_expectation(claim, file, scale=scale),
+                    "expectation": describe_expectation(claim, file, scale=scale),
                 }
             )
     return rows

@@ -1,4 +1,4 @@
-"""One run -> one number: what a claim compares.
+"""Features: numbers that summarise a run's curves, for claims to compare.
 
 A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last step). A *feature* sums a series up:
 
@@ -44,7 +44,7 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 SHARES: tuple[Metric, ...] = ("accuracy", "reward", "diversity", "truncated", "masked", "heldout_diversity")
 """Between 0 and 1, if the reward is."""
 HOLDING_SHARE = 0.8
-"""A temperature holds where it keeps this share of the best accuracy among those tried."""
+"""A temperature holds if it keeps this share of the best accuracy among those tried."""
 _START, _EARLY, _LATE = 0.1, 0.4, 0.7
 _LONG = 12
 """Points from which on a peak is sought in a smoothed series."""
@@ -56,11 +56,11 @@ class MetricSeries:
 
     time_E: Array
     values_E_P: Array
-    """One column where there is nothing to resample; NaN where unknown."""
+    """One column if there is nothing to resample; NaN if unknown."""
 
     @property
     def num_problems(self) -> int:
-        """Columns; 1 where the metric is no mean over held-out problems."""
+        """Columns; 1 if the metric is no mean over held-out problems."""
         return self.values_E_P.shape[1]
 
     def weigh(self, weights_P_B: Array) -> Array:
@@ -82,7 +82,7 @@ class MetricSeries:
 
 
 def read_series(history: History, metric: str) -> MetricSeries | None:
-    """Return a metric of a run; None where the run did not record it."""
+    """Return a metric of a run; None if the run did not record it."""
     import numpy as np
 
     num_steps = max([s.step for s in history.steps] + [e.step for e in history.evaluations], default=0)

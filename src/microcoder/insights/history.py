@@ -1,4 +1,4 @@
-"""What the files of one run say, as typed values: the only reading that insights do."""
+"""The files of a run as typed values; all of insights reads runs through this."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class History:
 
     @property
     def is_finished(self) -> bool:
-        """The run ended by itself."""
+        """Whether the run is complete."""
         return self.summary is not None
 
     @property
@@ -52,12 +52,12 @@ class History:
 
     @cached_property
     def samples_before(self) -> list[Row]:
-        """Held-out samples of the untrained model; empty where the file is missing."""
+        """Held-out samples of the untrained model; empty if the file is missing."""
         return self.heldout_samples(self.before)
 
     @cached_property
     def samples_after(self) -> list[Row]:
-        """Held-out samples of the latest evaluation; empty where the file is missing."""
+        """Held-out samples of the latest evaluation; empty if the file is missing."""
         return self.heldout_samples(self.after)
 
     @cached_property
@@ -81,7 +81,7 @@ class History:
         return self.run.evaluation_file(evaluation.step).exists()
 
     def training_samples(self, step: int) -> list[Row]:
-        """Return the rollout rows of a step; empty where the file is missing."""
+        """Return the rollout rows of a step; empty if the file is missing."""
         return self._read(self.run.rollout_file(step))
 
     def _read(self, path: Path) -> list[Row]:
@@ -92,7 +92,7 @@ class History:
         except ImportError as error:
             raise missing_extra(error) from None
         except (OSError, ValueError) as error:
-            raise DataError(f"sample file {path} is no readable Parquet ({error}); remove it or copy it anew") from None
+            raise DataError(f"sample file {path} is not a Parquet file ({error}); remove it or copy it again") from None
 
 
 def read_history(run_directory: Path) -> History:

@@ -1,4 +1,4 @@
-"""What a measuring function is handed and what it yields; apart from the rest, so that it depends on nothing else."""
+"""Input and output of measuring functions; a module of its own, so that they depend on nothing else."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class MeasuredValue:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a measuring function is handed."""
+    """The input of a measuring function."""
 
     seed: int
     config: TrainConfig
     """The scale's baseline with the study's and the measurement's keys, and this seed."""
     folder: Path
-    """Its own; what it leaves there is still there when it is started again after a kill."""
+    """A folder of its own, kept between restarts."""
     runs: Mapping[str, Path] = field(default_factory=dict)
     """Level -> folder of the finished run of this seed, for the levels that the measurement `uses`."""

@@ -1,4 +1,4 @@
-"""A study at full scale: an overlay a level, the commands that start its runs, and what they will cost."""
+"""A study at full scale: one overlay per level, the commands that start its runs, and their cost."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from microcoder.config import SHIPPED
 from microcoder.errors import ConfigError
+from microcoder.files import write_text
 from microcoder.insights.study import StudyFile, level_keys, resolve_config
-from microcoder.runs import write_text
 from microcoder.training.config import TrainConfig
 from microcoder.training.estimate import RunEstimate, estimate_run
 from microcoder.training.manifest import digest_config
@@ -24,7 +24,7 @@ _UNSAFE = " ,./%"
 
 @dataclass(frozen=True, slots=True)
 class RunToStart:
-    """One run to be started; studies that share it are all named."""
+    """A run to start, with all studies that share it."""
 
     names: list[str]
     overlay: Path
@@ -122,7 +122,7 @@ def _plan(launches: Sequence[RunToStart], scale: str, dollars_per_hour: float) -
         "(docs/training.md): a bound for planning, no measurement.",
         "",
         f"Needed first: {', '.join(files) or 'nothing'}. Then `sh launch.sh`, or its lines one by one on as many nodes "
-        "as there are; a line that is started again goes on where it was cut off.",
+        "as there are; a line that is run again resumes its run.",
         "",
         *rows,
         "",

@@ -1,4 +1,4 @@
-"""Measurements of a study that are no training runs: a function, its settings and a seed give paired rows.
+"""Measurements of a study without training runs: a function, its settings and a seed give paired rows.
 
 A measurement of one seed is a unit of work like a run: it has a folder named after what decides it, is done once, and
 its `summary.json`, written last, says that it is finished. The function is handed a `Job` and yields `MeasuredValue`s:
@@ -22,10 +22,10 @@ from typing import Any
 
 from microcoder.errors import ConfigError, DataError
 from microcoder.extensions import load_extension
+from microcoder.files import read_json, read_rows, write_json, write_text
 from microcoder.insights.design import Measurement
 from microcoder.insights.jobs import Job, MeasuredValue
 from microcoder.insights.provenance import digest_code
-from microcoder.runs import read_json, read_rows, write_json, write_text
 from microcoder.training.config import TrainConfig
 from microcoder.training.manifest import digest_config, read_git
 
@@ -33,7 +33,7 @@ NOUN = "measurement"
 
 
 def digest_measurement(measurement: Measurement, config: TrainConfig, runs: Mapping[str, Path]) -> str:
-    """Return a digest of what decides a measurement's rows besides the code that training imports."""
+    """Return a digest of everything that determines a measurement's rows besides the code that training imports."""
     reference = measurement.function.rpartition(":")[0]
     parts = {
         "function": measurement.function,

@@ -1,4 +1,4 @@
-"""What a reader asks a report first: which model, which problems, what each idea did, and what to do next."""
+"""The overview of a report: model, problems, the effect of each idea, and next steps."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from microcoder.training.probe import read_probe
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Answers in sentences; what the run's files do not say is left out."""
+    """Sentences of the overview, as far as the run's files have them."""
 
     rows: tuple[tuple[str, str], ...]
-    """What is told about, and what there is to tell."""
+    """Topic and text."""
     next_commands: tuple[tuple[str, str], ...]
-    """A command, and what it shows."""
+    """A command and its purpose."""
     subject: str = ""
     """What the run is, for its headline: algorithm, model and problems; empty where the files do not say."""
 
@@ -132,7 +132,7 @@ def _mask(history: History) -> str:
         return ""
     total, truncated, masked = count_masked(history)
     most = max(history.steps, key=lambda step: step.truncated_share)
-    told = (
+    text = (
         f"{truncated:,} of {total:,} rollouts reached the limit ({truncated / total:.1%}; most at step {most.step}: "
         f"{most.truncated_share:.1%})"
     )
@@ -143,7 +143,7 @@ def _mask(history: History) -> str:
     }
     why = ", ".join(f"{count:,} {reasons.get(reason, reason)}" for reason, count in sorted(masked.items()) if count)
     num_masked = sum(masked.values())
-    return f"{told}; of {num_masked:,} ({num_masked / total:.1%}) the advantage was set to 0" + (
+    return f"{text}; of {num_masked:,} ({num_masked / total:.1%}) the advantage was set to 0" + (
         f": {why}" if why else ""
     )
 
@@ -166,7 +166,7 @@ def _temperature(history: History, config: Mapping[str, Any]) -> str:
 
 
 def _ends(history: History, name: str, first: str, second: str, rest: str) -> str:
-    """Tell a quantity over the first and the last tenth of the steps."""
+    """Return a quantity over the first and the last tenth of the steps as text."""
     values = [value for step in history.steps if (value := getattr(step, name)) is not None]
     if len(values) < 2:
         return ""

@@ -88,7 +88,7 @@ def draw_errors(
     import numpy as np
 
     figure, (left, right) = _new_panels(2, legend_rows=2)
-    told = []
+    changes = []
     for place, (line, (colour, marker, style)) in enumerate(zip(lines, _ERROR_LINES, strict=False)):
         rates = np.asarray(sorted(line.effects))
         values = [line.effects[rate].value for rate in rates]
@@ -99,7 +99,7 @@ def draw_errors(
             shifted, values, spans, color=colour, marker=marker, linestyle=style, markersize=4, linewidth=1.5,
             elinewidth=1.0, label=line.label,
         )  # fmt: skip
-        told += [f"{line.label}, {rate:.0%}: {line.effects[rate].value:+.1%}" for rate in rates]
+        changes += [f"{line.label}, {rate:.0%}: {line.effects[rate].value:+.1%}" for rate in rates]
     left.axhline(0, color=BLACK, linewidth=0.8)
     lowest = min(effect.value for line in lines for effect in line.effects.values())
     left.set_ylim(lowest - 0.15, 0.15)
@@ -114,7 +114,7 @@ def draw_errors(
     left.xaxis.set_major_formatter(left.yaxis.get_major_formatter())
     _finish(right, f"right; errors of {max(rate for line in lines for rate in line.effects):.0%}")
     _legend(figure, right, columns=3)
-    return render(figure, name, title, f"Change of accuracy, means over seeds: {'; '.join(told)}.")
+    return render(figure, name, title, f"Change of accuracy, means over seeds: {'; '.join(changes)}.")
 
 
 def _new_panels(num: int, *, legend_rows: int = 1) -> tuple[Figure, Sequence[Axes]]:

@@ -7,13 +7,14 @@ from pathlib import Path
 from statistics import fmean
 
 from microcoder.errors import DataError
+from microcoder.files import write_text
 from microcoder.insights.effects import Effect, estimate_effect
 from microcoder.insights.figures import Chart
 from microcoder.insights.history import read_history
 from microcoder.insights.payment_figures import ErrorLine, draw_errors, draw_payments
 from microcoder.insights.payments import Payments, read_payments
 from microcoder.insights.study import MICRO, StudyFile, StudyRun, plan_runs
-from microcoder.runs import RunDirectory, write_text
+from microcoder.runs import RunDirectory
 
 LATE_STEPS = 5
 """What a run ends at is the mean over so many last steps."""
@@ -75,9 +76,9 @@ def report_errors(file: StudyFile, *, root: Path, output: Path) -> str:
     ]
     for level, seeds in {file.study.reference: clean, **paid}.items():
         if seeds:
-            told = _tell(effects[level]) if level in effects else "-"
+            change = _describe(effects[level]) if level in effects else "-"
             ends = " ".join(f"{late_accuracy(steps):.0%}" for steps in seeds.values())
-            lines.append(_row(level, *_observed_rates(seeds), ends, told, _half_way(seeds, clean)))
+            lines.append(_row(level, *_observed_rates(seeds), ends, change, _half_way(seeds, clean)))
     return "\n".join(lines)
 
 
@@ -110,12 +111,12 @@ def _milestones(steps: Sequence[Payments]) -> list[int]:
 
 
 def _heldout(file: StudyFile, root: Path, level: str) -> dict[int, str]:
-    told = {}
+    accuracies = {}
     for run in _finished(file, root):
         history = read_history(run.folder)
         if run.level == level and history.before and history.after:
-            told[run.seed] = f"{history.before.accuracy:.0%} to {history.after.accuracy:.0%}"
-    return told
+            accuracies[run.seed] = f"{history.before.accuracy:.0%} to {history.after.accuracy:.0%}"
+    return accuracies
 
 
 def _name_tricks(payments: Payments) -> str:
@@ -157,7 +158,7 @@ def _rate(level: str) -> float:
     return float(level.rpartition(",")[2].removesuffix("%")) / 100
 
 
-def _tell(effect: Effect) -> str:
+def _describe(effect: Effect) -> str:
     span = f" [{100 * effect.low:+.0f}, {100 * effect.high:+.0f}]" if effect.num_seeds > 1 else " (one seed)"
     return f"{100 * effect.value:+.1f}{span}"
 

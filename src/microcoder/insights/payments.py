@@ -1,4 +1,4 @@
-"""What a run's reward paid for, beside what our judge says of the same programs: step by step, from rollout files."""
+"""What a run's reward paid for, compared with our judge's verdicts, step by step from rollout files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Payments:
     accuracy: float
     """Share that our judge accepts."""
     paid_wrong: float
-    """Share that was paid and our judge refuses: false accepts, and hacks."""
+    """Share that was paid but our judge rejects: false accepts and hacks."""
     unpaid_right: float
     """Share that our judge accepts and was not paid."""
     tricks: Mapping[str, float]
@@ -41,7 +41,7 @@ class Payments:
 
 
 def count_payments(rows: Sequence[Mapping[str, Any]], *, step: int) -> Payments | None:
-    """Count the rollout rows of a step; None where none was scored."""
+    """Count the rollout rows of a step; None if none was scored."""
     scored = [row for row in rows if row["reward"] is not None]
     if not scored:
         return None

@@ -1,4 +1,4 @@
-"""What a number of seeds can show, reckoned before the runs from a spread that was measured on a pilot."""
+"""Statistical power of a number of seeds, computed before the runs from the spread of a pilot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GRID = 400
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What to expect of some seeds."""
+    """Expected half width and power of a number of seeds."""
 
     num_seeds: int
     half_width: float
@@ -28,7 +28,7 @@ class Power:
 
 
 def expect_power(claim: Claim, *, num_seeds: int) -> Power | None:
-    """Return what a claim's primary predicate can show with some seeds; None for a claim without one."""
+    """Return the power of a claim's primary predicate with some seeds; None for a claim without one."""
     if claim.primary is None or claim.spread is None:
         return None
     sd, least = claim.spread.sd, claim.primary.least

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from microcoder.files import write_text
 from microcoder.insights.figures import BLACK, BLUE, GREEN, VERMILION, Chart, new_figure, render
 from microcoder.insights.history import missing_extra
-from microcoder.runs import RunDirectory, write_text
+from microcoder.runs import RunDirectory
 from microcoder.training.probe import Probe, read_probe
 
 
@@ -27,7 +28,7 @@ def write_probe_figure(run_directory: Path) -> Path:
 
 
 def draw_probe(probe: Probe) -> Chart:
-    """Draw accuracy above, diversity below; the converged diversity and the drastic bound as lines."""
+    """Draw accuracy above, diversity below; the converged diversity and the bounds as lines."""
     figure, (top, bottom) = new_figure(2)
     temperatures = [point.temperature for point in probe.points]
     best = max((point.accuracy or 0.0 for point in probe.points), default=0.0)
@@ -39,8 +40,8 @@ def draw_probe(probe: Probe) -> Chart:
         axes.plot([t for t, _ in known], [value for _, value in known], "o-", color=colour, label=name)
         axes.axvline(probe.choice.temperature, color=BLACK, linestyle="--", label="chosen" if axes is top else "")
         axes.set_ylabel(name)
-    top.axhline(probe.min_accuracy_share * best, color=VERMILION, linewidth=1, label="drastic under")
-    bottom.axhline(probe.max_diversity, color=VERMILION, linewidth=1, label="drastic over")
+    top.axhline(probe.min_accuracy_share * best, color=VERMILION, linewidth=1, label="unstable below")
+    bottom.axhline(probe.max_diversity, color=VERMILION, linewidth=1, label="unstable above")
     bottom.axhline(probe.converged_diversity, color=GREEN, linewidth=1, linestyle=":", label="converged")
     top.set_ylim(bottom=0)
     bottom.set_ylim(0, 1.03)

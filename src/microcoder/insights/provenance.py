@@ -1,4 +1,4 @@
-"""Which code decides a run's results: a digest of every module that training imports, and of the whole evaluator.
+"""Code provenance of a run: a digest of every module that training imports, and of the whole evaluator.
 
 Comments, layout and docstrings do not count, nor does anything that training never imports (reports, commands, other
 engines): they cannot change a number.

@@ -1,4 +1,4 @@
-"""The same programs under two ways of comparing outputs: what a run's rollouts would have been worth to another judge.
+"""A run's programs judged again with another comparison of outputs.
 
 Nothing is trained and nothing is sampled: programs that a run wrote are taken from its files and put to the real judge
 again, so that the two judgements differ in the comparison alone. The robust comparison accepts whatever the strict one

@@ -1,4 +1,4 @@
-"""Run directory -> one page that opens from disk: what was gained, how sure that is, and what it looks like."""
+"""Run directory -> a self-contained HTML report."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from microcoder.config import flatten
 from microcoder.errors import DataError
+from microcoder.files import write_text
 from microcoder.insights import figures
 from microcoder.insights.arms import Arms, compare_arms
 from microcoder.insights.comparison import BeforeAfter, compare, compare_by_tier, count_unscored
@@ -20,7 +21,6 @@ from microcoder.insights.history import History, missing_extra, read_history
 from microcoder.insights.overview import describe_run
 from microcoder.insights.statistics import Estimate, estimate_accuracy
 from microcoder.metrics import EvaluationMetrics
-from microcoder.runs import write_text
 from microcoder.types import Outcome
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCount:
-    """How many held-out samples ended one way, and their share for a bar."""
+    """Number of held-out samples with one verdict, and their share for a bar."""
 
     outcome: str
     before: int | None
@@ -164,16 +164,16 @@ def _context(history: History, charts: Sequence[Chart]) -> dict[str, Any]:
 
 
 def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
-    """What a reader must know before trusting the numbers; unscored samples have their own banner."""
+    """Warnings about the numbers; unscored samples have their own banner."""
     before, after, summary = history.before, history.after, history.summary or {}
     if not history.is_finished:
         yield f"This run is not finished: {len(history.steps)} steps so far, and numbers will change."
     if not history.steps:
         yield "No training step was recorded, so there are no training curves."
     if not before:
-        yield "The untrained model was not evaluated, so there is no before to compare with."
+        yield "The untrained model was not evaluated, so there is no baseline accuracy."
     if not after:
-        yield "No evaluation after training began was recorded, so there is no after to compare with."
+        yield "No evaluation after training began was recorded, so there is no final accuracy."
     for evaluation in (e for e in (before, after) if e and not history.heldout_samples_exist(e)):
         name = history.run.evaluation_file(evaluation.step).name
         yield f"The held-out samples evaluations/{name} are missing: rows by tier and examples may be missing too."
@@ -182,9 +182,9 @@ def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
     if before and after and before.temperature != after.temperature:
         yield f"Sampling temperature was {before.temperature:g} before and {after.temperature:g} after."
     for key, evaluation in (("accuracy_before", before), ("accuracy_after", after)):
-        told = summary.get(key)
-        if isinstance(told, int | float) and evaluation and abs(told - evaluation.accuracy) > 1e-6:
-            yield f"summary.json says {key} = {told:.4f}; evaluations.jsonl, shown here, {evaluation.accuracy:.4f}."
+        recorded = summary.get(key)
+        if isinstance(recorded, int | float) and evaluation and abs(recorded - evaluation.accuracy) > 1e-6:
+            yield f"summary.json says {key} = {recorded:.4f}; evaluations.jsonl, shown here, {evaluation.accuracy:.4f}."
 
 
 def _changes(history: History) -> list[Change]:
@@ -253,7 +253,7 @@ def _signed(value: float) -> str:
 
 
 def _shown(value: object) -> str:
-    """Untrusted text, made safe to look at: control characters visible, the end of a long one named."""
+    """Return untrusted text for display: control characters visible, long texts truncated."""
     visible = ("" if value is None else str(value)).replace("\r\n", "\n").translate(_CONTROL_CHARACTERS)
     more = len(visible) - _MAX_CHARACTERS_SHOWN
     return visible if more <= 0 else f"{visible[:_MAX_CHARACTERS_SHOWN]}\n[{more:,} more characters in the run's files]"

@@ -1,4 +1,4 @@
-"""Studies judged by their finished work, together; as records for other programs, and compared with each other."""
+"""Results of studies: judged as one family, as records for other programs, and compared with replications."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.errors import DataError
+from microcoder.files import read_json
 from microcoder.insights.claims import (
     ClaimResult,
     PredicateResult,
@@ -22,14 +23,13 @@ from microcoder.insights.jobs import MeasuredValue
 from microcoder.insights.measurements import read_measured
 from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work, plan_work
 from microcoder.insights.verdicts import ClaimFinding
-from microcoder.runs import read_json
 
 FORMAT = 1
 
 
 @dataclass(frozen=True)
 class JudgedStudy:
-    """A study, its finished work, and what that says."""
+    """A study with its finished work and verdicts."""
 
     file: StudyFile
     scale: str
@@ -42,7 +42,7 @@ class JudgedStudy:
 
     @property
     def num_finished(self) -> int:
-        """Runs and measurements that ended by themselves."""
+        """Number of finished runs and measurements."""
         return len(self.histories) + len(self.summaries)
 
     @property
@@ -52,23 +52,23 @@ class JudgedStudy:
 
     @property
     def seeds(self) -> list[int]:
-        """Seeds of which anything is finished."""
+        """Seeds with finished work."""
         measured = {seed for by_seed in self.data.measured.values() for seed in by_seed}
         return sorted(measured.union(self.data.seeds))
 
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """What became of the conclusions of one report in another, with other seeds."""
+    """Which conclusions of one report a second one, with other seeds, reproduces."""
 
     kept: tuple[str, ...]
-    """Concluded in the first, and of the same verdict in the second."""
+    """Conclusive in the first, with the same verdict in the second."""
     changed: tuple[tuple[str, str, str], ...]
-    """Claim, verdict before and after, of those that were concluded in the first."""
+    """Claim and both verdicts, of those that were conclusive in the first."""
 
     @property
     def share_kept(self) -> float | None:
-        """Of what the first concluded; None if it concluded nothing."""
+        """Share of the first's conclusions that is reproduced; None if it has none."""
         total = len(self.kept) + len(self.changed)
         return len(self.kept) / total if total else None
 
@@ -113,7 +113,7 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
 
 
 def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
-    """Return what a report says, as plain values."""
+    """Return the results as plain values."""
     return {
         "format": FORMAT,
         "scale": judged[0].scale if judged else "",
@@ -129,14 +129,18 @@ def read_results(path: Path) -> dict[str, Any]:
         DataError: they are missing, damaged or of another version.
     """
     path = path / "results.json" if path.is_dir() else path
+    if not path.is_file():
+        raise DataError(f"{path} does not exist; pass a folder that `microcoder study report --all` wrote")
     found = read_json(path, what="report of studies")
     if found.get("format") != FORMAT:
-        raise DataError(f"{path} has format {found.get('format')}, not {FORMAT}; write the report anew")
+        raise DataError(
+            f"{path} has format {found.get('format')}, not {FORMAT}; write it again with `microcoder study report`"
+        )
     return found
 
 
 def compare_results(first: Mapping[str, Any], second: Mapping[str, Any]) -> Replication:
-    """Say which conclusions of the first report are also those of the second."""
+    """Compare the conclusions of the first report with the second's."""
     verdicts = {claim["id"]: claim["verdict"] for claim in second["claims"]}
     kept, changed = [], []
     for claim in first["claims"]:

@@ -1,4 +1,4 @@
-"""Which work of the studies comes next: rounds of seeds, until the intervals are narrow enough or the time is spent.
+"""The order of a study's work: rounds of seeds until the intervals are narrow enough or the time is spent.
 
 The first round is the first `first_look` seeds of every study. After each round a study's claims are looked at: those
 whose primary effect has an interval wider than its smallest effect of interest get one more seed, of the levels and
@@ -29,7 +29,7 @@ from microcoder.insights.verdicts import ClaimFinding
 from microcoder.insights.workload import StudySpeeds
 
 Look = Callable[[StudyFile], Sequence[ClaimResult]]
-"""Judges a study's claims by what is finished."""
+"""Judges a study's claims by its finished work."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class StudyRounds:
     index: int = 0
     """Of the round in progress."""
     open: dict[Path, Work] = field(default_factory=dict)
-    """Of that round, what has not ended."""
+    """Unfinished work of that round."""
 
 
 class Rounds:
@@ -63,9 +63,9 @@ class Rounds:
         Args:
             planned: each study's work, as `plan_work` has it.
             look: see `Look`.
-            seconds_of: what a piece of work will take.
-            budget_seconds: when to begin nothing more; None: never.
-            spent_seconds: of that, by earlier commands.
+            seconds_of: expected time of a unit of work.
+            budget_seconds: when to start nothing more; None: never.
+            spent_seconds: time already spent by earlier commands.
             clock: seconds from any start.
         """
         self._look, self._seconds_of, self._clock = look, seconds_of, clock
@@ -76,22 +76,22 @@ class Rounds:
         self._ended: set[Path] = set()
         self.studies = [StudyRounds(file, split_rounds(file.study, works)) for file, works in planned]
         self.left_out: list[Work] = []
-        """For want of time."""
+        """Work left out for lack of time."""
         for study in self.studies:
             self._begin(study, study.rounds[0] if study.rounds else [])
 
     @property
     def waiting(self) -> list[Work]:
-        """What is to be done as far as is known by now."""
+        """Work to do, as far as it is known yet."""
         return list(self._waiting)
 
     @property
     def is_exhausted(self) -> bool:
-        """Nothing will ever come again."""
+        """Whether no more work will come."""
         return not self._waiting and not self._running
 
     def take(self) -> Work | None:
-        """Return what is to be done next; None if it depends on work in progress, or there is none."""
+        """Return the next work; None if it depends on work in progress, or there is none."""
         for work in self._waiting:
             if isinstance(work, StudyMeasurement) and not work.is_ready:
                 if any(folder in self._running or self._is_waiting(folder) for folder in work.runs.values()):
@@ -108,7 +108,7 @@ class Rounds:
         return None
 
     def ended(self, work: Work) -> None:
-        """It is done or has failed: a study whose round is over is looked at."""
+        """Note finished or failed work; looks at the claims of a study whose round is over."""
         self._running.discard(work.folder)
         self._close(work.folder)
 
@@ -123,7 +123,7 @@ class Rounds:
                 self._go_on(study)
 
     def _go_on(self, study: StudyRounds) -> None:
-        """Begin the next round that has something to do for claims that are not precise yet."""
+        """Begin the next round with work for claims that are not precise yet."""
         while not self._is_closed and not study.open and study.index + 1 < len(study.rounds):
             study.index += 1
             levels, measurements = needed_work(study.file.study, self._look(study.file))
@@ -161,12 +161,12 @@ class Rounds:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """The work of some studies, and the rounds in which it is done."""
+    """The work of some studies and its rounds."""
 
     works: Sequence[Work]
-    """Each once, whatever it is needed for."""
+    """Each unit of work once."""
     shared: Sequence[Work]
-    """The same, with a piece for each study that needs it."""
+    """The same, once per study that needs it."""
     rounds: Rounds
     speeds: StudySpeeds
 
@@ -174,7 +174,7 @@ class StudyPlan:
 def plan_rounds(
     studies: Sequence[StudyFile], *, scale: str, root: Path, seeds_from: int, jobs: int, budget_seconds: float | None
 ) -> StudyPlan:
-    """Return what some studies need; arguments as in `plan_runs` and `Rounds`."""
+    """Plan the work of some studies; arguments as in `plan_runs` and `Rounds`."""
     planned = {file.name: plan_work(file, scale=scale, root=root, seeds_from=seeds_from) for file in studies}
     shared = [work for found in planned.values() for work in found]
     works = distinct_work(shared)

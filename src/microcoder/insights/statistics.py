@@ -1,4 +1,4 @@
-"""Accuracy with an honest interval.
+"""Accuracy with a confidence interval over problems.
 
 Samples of one problem are not independent: an easy problem is solved by nearly all of them. What was drawn
 independently are the *problems*, so every interval here resamples problems, each with all its samples (cluster
@@ -40,13 +40,13 @@ class Estimate:
 
 
 def estimate_accuracy(solved: Solved, *, k: int = 1, seed: int = 0) -> Estimate | None:
-    """Return mean pass@k over problems (k = 1: mean accuracy), or None where no problem has k scored samples."""
+    """Return mean pass@k over problems (k = 1: mean accuracy), or None if no problem has k scored samples."""
     by_problem = _pass_at_k_by_problem(solved, k)
     return _bootstrap([by_problem[name] for name in sorted(by_problem)], lowest=0.0, seed=seed)
 
 
 def estimate_difference(before: Solved, after: Solved, *, k: int = 1, seed: int = 0) -> Estimate | None:
-    """Return the mean change of pass@k over the problems that both sides scored; None where there are none."""
+    """Return the mean change of pass@k over the problems that both sides scored; None if there are none."""
     old, new = _pass_at_k_by_problem(before, k), _pass_at_k_by_problem(after, k)
     both = sorted(old.keys() & new.keys())
     return _bootstrap([new[name] - old[name] for name in both], lowest=-1.0, seed=seed)
@@ -91,7 +91,7 @@ def _bootstrap(values: Sequence[float], *, lowest: float, seed: int) -> Estimate
 
 
 def _estimate_without_spread(value: float, num_problems: int, lowest: float) -> Estimate:
-    """Bound what equal values leave open: the bootstrap would claim certainty from 0 of 5 solved.
+    """Widen an interval for equal values: the bootstrap would claim certainty from 0 of 5 solved.
 
     `unseen` is the largest share of problems that could behave otherwise and still, with probability 2.5 %, never
     be drawn (at value 0 or 1 of an accuracy this is the exact binomial interval).

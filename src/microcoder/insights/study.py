@@ -1,4 +1,4 @@
-"""Study files and the work they mean: runs at levels and seeds, and measurements.
+"""Study files and their work: runs at levels and seeds, and measurements.
 
 A piece of work has a folder that is named after the code that decides its results and a digest of its config, so that
 equal work of several studies is done once, a finished study has nothing left to do, and a changed recipe or a changed
@@ -17,16 +17,17 @@ from pydantic import ValidationError
 
 from microcoder.config import SHIPPED, load_config
 from microcoder.errors import ConfigError
+from microcoder.faults import explain_fault
 from microcoder.insights.design import MICRO, SEED, Measurement, Scale, Study
 from microcoder.insights.jobs import Job
 from microcoder.insights.measurements import digest_measurement, is_measured
 from microcoder.insights.provenance import digest_code
 from microcoder.runs import RunDirectory
+from microcoder.training.algorithm.temperature import scheduled_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.manifest import digest_config
 from microcoder.training.masking_config import ConditionalMasking, NoMasking
 from microcoder.training.sampling_config import AblationRamp, ConstantTemperature, StagedTemperature
-from microcoder.training.temperature import scheduled_temperature
 
 STUDIES = Path("studies")
 
@@ -69,7 +70,7 @@ class StudyRun:
 
     @property
     def is_finished(self) -> bool:
-        """The run ended by itself."""
+        """Whether the run is complete."""
         return RunDirectory(self.folder).is_finished
 
     @property
@@ -93,17 +94,17 @@ class StudyMeasurement:
 
     @property
     def is_finished(self) -> bool:
-        """Its rows were written."""
+        """Whether its rows are written."""
         return is_measured(self.folder)
 
     @property
     def is_ready(self) -> bool:
-        """The runs that it reads are finished."""
+        """Whether the runs that it reads are finished."""
         return all(RunDirectory(folder).is_finished for folder in self.runs.values())
 
     @property
     def job(self) -> Job:
-        """What its function is handed."""
+        """The input of its function."""
         return Job(self.seed, self.config, self.folder, self.runs)
 
     @property
@@ -126,10 +127,7 @@ def load_study(path: Path) -> StudyFile:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"study {path} cannot be read: {error}") from None
     except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}".removeprefix(": ")
-            for fault in error.errors()
-        )
+        faults = "; ".join(explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors())
         raise ConfigError(f"study {path}: {faults}") from None
     return StudyFile(path, study)
 
@@ -149,7 +147,7 @@ def find_studies(name: str | None, *, folder: Path | None = None) -> list[StudyF
     folder = folder or (STUDIES if STUDIES.is_dir() else SHIPPED / STUDIES)
     paths = sorted(folder.glob("*.toml"))
     if not paths:
-        raise ConfigError(f"no studies in {folder.absolute()}; give a file")
+        raise ConfigError(f"no studies in {folder.absolute()}; pass a file")
     if name is None:
         return [load_study(path) for path in paths]
     found = [path for path in paths if name == path.stem] or [path for path in paths if name in path.stem]
@@ -168,7 +166,7 @@ def resolve_config(file: StudyFile, *, scale: str, level: str, seed: int) -> Tra
 
 
 def _fill_in(value: Any, seed: int) -> Any:
-    """Put the run's seed where a level says SEED: for what a seed is to vary besides the run."""
+    """Replace SEED in a level's values by the run's seed."""
     match value:
         case dict():
             return {key: _fill_in(item, seed) for key, item in value.items()}
@@ -179,7 +177,7 @@ def _fill_in(value: Any, seed: int) -> Any:
 
 
 def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
-    """Return what a level sets at a scale."""
+    """Return a level's keys at a scale."""
     return {**study.levels[level].set, **study.levels[level].at.get(scale, {})}
 
 
@@ -192,8 +190,8 @@ def plan_runs(
         file: the study.
         scale: `micro`, `quick`, or another of the study.
         root: folder of all studies' runs.
-        code: the digest whose runs are meant; None: that of the code at hand.
-        seeds_from: added to every seed, to ask again with others.
+        code: code digest of the runs; None: that of the installed code.
+        seeds_from: added to every seed, for a replication.
     """
     runs = []
     seeds = [seed + seeds_from for seed in file.scale(scale).seeds]
@@ -230,7 +228,7 @@ def plan_measurements(
             if lacking := [level for level in measurement.uses if (level, seed) not in runs]:
                 raise ConfigError(
                     f"study {file.name}: measurement {name} reads the run at {lacking[0]} of seed {seed - seeds_from}, "
-                    f"which is not among the {scale} seeds; give the measurement some of those"
+                    f"which is not among the {scale} seeds; choose the measurement's seeds from those"
                 )
             config = recipe.model_copy(update={"seed": seed})
             used = {level: runs[level, seed] for level in measurement.uses}
@@ -248,7 +246,7 @@ def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = Non
 
 
 def distinct_work(planned: Sequence[Work]) -> list[Work]:
-    """Return each piece of work once, of what several studies share the first; low seeds come first."""
+    """Return the distinct work; low seeds come first."""
     first: dict[Path, Work] = {}
     for work in planned:
         first.setdefault(work.folder, work)
@@ -256,7 +254,7 @@ def distinct_work(planned: Sequence[Work]) -> list[Work]:
 
 
 def simplify_config(config: TrainConfig) -> TrainConfig:
-    """Return the plainest recipe that trains the same, so that runs which differ in their words alone are one.
+    """Return the canonical recipe with the same training, so that equivalent runs are done once.
 
     A mask of share 0 is none, a schedule that gives every step one temperature is that constant, and a longer limit
     from a step after the last one never comes.

@@ -116,8 +116,8 @@ def draw_levels(study: str, says: str, effects: Mapping[str, Effect], *, is_shar
         from matplotlib.ticker import PercentFormatter
 
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=None, symbol=" %"))
-    told = "; ".join(f"{name} {e.value:.3g} [{e.low:.3g}, {e.high:.3g}]" for name, e in effects.items())
-    return render(figure, study, says, f"Means with 95 % intervals: {told}.")
+    means = "; ".join(f"{name} {e.value:.3g} [{e.low:.3g}, {e.high:.3g}]" for name, e in effects.items())
+    return render(figure, study, says, f"Means with 95 % intervals: {means}.")
 
 
 def draw_effects(name: str, bars: Sequence[Bar], *, title: str) -> Chart:

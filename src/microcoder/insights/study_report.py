@@ -8,10 +8,11 @@ from statistics import fmean
 from typing import Any
 
 from microcoder.errors import DataError
+from microcoder.files import write_json, write_text
 from microcoder.insights.catalogue import ASPECTS, INSIGHTS
 from microcoder.insights.claims import ClaimResult, PredicateResult, StudyData, measure_contrast
 from microcoder.insights.design import QUICK, Contrast, FigureChoice
-from microcoder.insights.expectations import tell_expectation
+from microcoder.insights.expectations import describe_expectation
 from microcoder.insights.figures import Chart
 from microcoder.insights.history import missing_extra
 from microcoder.insights.results import JudgedStudy, as_records
@@ -28,7 +29,6 @@ from microcoder.insights.wording import (
     open_page,
     unit_of,
 )
-from microcoder.runs import write_json, write_text
 
 LEARNT = "what-we-learnt.md"
 """A page that a person writes; the index names it if it is there."""
@@ -60,7 +60,7 @@ def _nothing_finished(judged: Sequence[JudgedStudy]) -> str:
     folder = next(work.folder.parent for study in judged for work in (*study.runs, *study.measurements))
     root, scale = folder.parent, judged[0].scale
     others = sorted(path.name for path in root.glob("*") if path.is_dir() and path not in (folder, root / "logs"))
-    hint = f"; there are runs of other code, give one as --code: {', '.join(others)}" if others else ""
+    hint = f"; runs of other code exist, choose one with --code: {', '.join(others)}" if others else ""
     return f"no finished {scale} run of these studies in {folder}; type `microcoder study run`{hint}"
 
 
@@ -128,7 +128,7 @@ def _claim(result: ClaimResult, judged: JudgedStudy) -> list[str]:
         f"Design: {claim.design}",
         "",
     ]
-    if expectation := tell_expectation(claim, judged.file, scale=judged.scale):
+    if expectation := describe_expectation(claim, judged.file, scale=judged.scale):
         lines += [expectation, ""]
     lines += [line for check in result.checks for line in (f"Check: {format_check(check, judged.file.study)}.", "")]
     if result.verdict is ClaimFinding.CANNOT_APPEAR and all(check.is_reached for check in result.checks):
@@ -251,12 +251,12 @@ def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
     results = [result for _, result in found.values() if not result.claim.says]
     missing = [name for name in INSIGHTS if name not in found]
     precise = [r for r in results if r.primary and r.primary.is_precise]
-    told = count_verdicts(results) + (f" and {len(missing)} in no study here" if missing else "")
+    counts = count_verdicts(results) + (f" and {len(missing)} in no study here" if missing else "")
     lines = [
         "# The 34 insights on the micro lab",
         "",
-        f"Of {len(INSIGHTS)} claims {told}. {len(precise)} intervals are as narrow as the smallest effect of interest. "
-        "Verdicts hold among all claims (Holm, 5 %).",
+        f"Of {len(INSIGHTS)} claims {counts}. {len(precise)} intervals are as narrow as the smallest effect of "
+        "interest. Verdicts hold among all claims (Holm, 5 %).",
         "",
         *([f"What that means for who trains real models: [what we learnt]({LEARNT}). "] if _has_learnt(output) else []),
         "How to read this: [insights.md](../insights.md).",

@@ -1,4 +1,4 @@
-"""What an effect says about a claim, in the field's words, for one claim and for all of them together.
+"""Verdicts on claims from effects, for a single claim and corrected for all of them.
 
 | direction | supported | contradicted |
 |---|---|---|
@@ -27,26 +27,26 @@ from microcoder.insights.effects import ALPHA, Effect
 
 
 class ClaimFinding(StrEnum):
-    """What finished work says about a claim."""
+    """The verdict on a claim."""
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
     INCONCLUSIVE = "inconclusive"
     CANNOT_APPEAR = "cannot appear here"
-    """The treatment did not reach what it should, or the baseline learnt too little."""
+    """A manipulation check failed, or the baseline learnt too little."""
     UNDECIDABLE = "not decidable at this scale"
-    """Named before the runs, with the compute that would decide it."""
+    """Declared before the runs, with the compute that would decide it."""
     NOT_RUN = "not run"
 
     @property
     def is_conclusive(self) -> bool:
-        """It is for or against the claim."""
+        """Whether it is for or against the claim."""
         return self in (ClaimFinding.SUPPORTED, ClaimFinding.CONTRADICTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What an effect says about a predicate by itself; p-values are two-sided, under 5 % if the interval excludes."""
+    """The uncorrected verdict of a predicate; p-values are two-sided, below 5 % if the interval excludes the null."""
 
     verdict: ClaimFinding
     p_for: float = 1.0
@@ -56,7 +56,7 @@ class Judgement:
 
 
 def judge_effect(effect: Effect, *, direction: Direction, least: float) -> Judgement:
-    """Say what an effect means for a predicate."""
+    """Return the verdict of an effect on a predicate."""
     if not math.isfinite(effect.value):
         return Judgement(ClaimFinding.NOT_RUN)
     if direction == "lower":
@@ -76,7 +76,7 @@ def judge_effect(effect: Effect, *, direction: Direction, least: float) -> Judge
 
 
 def adjust_judgements(judgements: Mapping[str, Judgement]) -> dict[str, Judgement]:
-    """Return the judgements that stand together: a conclusion that Holm does not keep is inconclusive."""
+    """Return the corrected verdicts: a conclusion that does not survive Holm is inconclusive."""
     p_for = adjust_p_values({name: found.p_for for name, found in judgements.items()})
     p_against = adjust_p_values({name: found.p_against for name, found in judgements.items()})
     adjusted = {}

@@ -28,7 +28,7 @@ def unit_of(contrast: Contrast, study: Study) -> Unit:
 
 
 def name_metric(contrast: Contrast, study: Study) -> str:
-    """Return what a contrast is of, in words."""
+    """Return the metric of a contrast in words."""
     if contrast.measurement:
         return study.measurements[contrast.measurement].metrics[contrast.metric].says
     feature = f", {contrast.feature.replace('_', ' ')}" if contrast.feature else ""
@@ -74,13 +74,13 @@ def format_effect(effect: Effect | None, unit: Unit) -> str:
 
 
 def format_least(predicate: Predicate, study: Study) -> str:
-    """Return what a predicate says."""
+    """Return a predicate in words."""
     least = format_amount(predicate.least, unit_of(predicate, study))
     return f"same within {least}" if predicate.direction == "same" else f"{predicate.direction} by {least} or more"
 
 
 def format_check(found: CheckResult, study: Study) -> str:
-    """Return what a check found, against what it must reach."""
+    """Return a check's result and requirement in words."""
     unit = unit_of(found.check, study)
     if unit == "share" and not found.check.against:
         value, least = (f"{x:.1%}" if x is not None else "not run" for x in (found.value, found.check.least))
@@ -90,7 +90,7 @@ def format_check(found: CheckResult, study: Study) -> str:
     return f"{name_comparison(found.check, study)}: {value}, at least {least} needed"
 
 
-def tell_claim(result: ClaimResult, study: Study) -> str:
+def describe_claim(result: ClaimResult, study: Study) -> str:
     """Return a claim's result in a line for a terminal."""
     part = result.primary
     effect = f", {format_effect(part.effect, unit_of(part.predicate, study))}" if part and part.effect else ""
@@ -114,11 +114,11 @@ def open_page(judged: JudgedStudy) -> list[str]:
 def count_verdicts(results: Sequence[ClaimResult]) -> str:
     """Return how many claims got which verdict, in words."""
     counts = Counter(result.verdict for result in results)
-    told = []
+    parts = []
     for verdict in ClaimFinding:
         verb = "" if verdict is ClaimFinding.CANNOT_APPEAR else "is " if counts[verdict] == 1 else "are "
-        told += [f"{counts[verdict]} {verb}{verdict}"] if counts[verdict] else []
-    return join_words(told)
+        parts += [f"{counts[verdict]} {verb}{verdict}"] if counts[verdict] else []
+    return join_words(parts)
 
 
 def join_words(words: Sequence[str]) -> str:
@@ -132,15 +132,15 @@ def _seen(judged: JudgedStudy) -> str:
     tested = [(r, r.primary) for r in judged.claims if r.primary and r.primary.effect]
     if not tested:
         return "Nothing that decides a claim has been run yet."
-    told = [
+    parts = [
         f"{_subject(part, study)} was {format_effect(part.effect, unit_of(part.predicate, study))}"
         for _, part in sorted(tested, key=lambda pair: min(pair[1].judgement.p_for, pair[1].judgement.p_against))[
             : 2 if len(tested) < 3 else 1
         ]
     ]
     if len(tested) <= 2:
-        return f"{_capital(join_words(told))} (effect and 95 % interval)."
-    return f"Of {len(judged.claims)} claims {count_verdicts(judged.claims)}; most clearly, {told[0]}."
+        return f"{_capital(join_words(parts))} (effect and 95 % interval)."
+    return f"Of {len(judged.claims)} claims {count_verdicts(judged.claims)}; most clearly, {parts[0]}."
 
 
 def _subject(part: PredicateResult, study: Study) -> str:
@@ -170,9 +170,9 @@ def _clause(lead: str, verdict: ClaimFinding, results: Sequence[ClaimResult]) ->
     named = [f"{r.claim.short} ({r.claim.id})" for r in results if r.verdict is verdict]
     if not named:
         return ""
-    told = [lead.rpartition(" ")[2] + " " + name for name in named[:_MOST_NAMED]]
-    told += [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
-    return f"{lead.rpartition(' ')[0]} {join_words(told)}"
+    parts = [lead.rpartition(" ")[2] + " " + name for name in named[:_MOST_NAMED]]
+    parts += [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+    return f"{lead.rpartition(' ')[0]} {join_words(parts)}"
 
 
 def _names(lead: str, verdict: ClaimFinding, results: Sequence[ClaimResult]) -> str:
@@ -189,8 +189,8 @@ def _next(judged: JudgedStudy) -> str:
             needed[result.claim.id] = seeds
     if not needed:
         return judged.file.study.next
-    told = join_words([f"{seeds} for {name}" for name, seeds in list(needed.items())[:_MOST_NAMED]])
-    return f"{judged.file.study.next.rstrip('.')}; seeds that would make the open intervals narrow enough: {told}."
+    parts = join_words([f"{seeds} for {name}" for name, seeds in list(needed.items())[:_MOST_NAMED]])
+    return f"{judged.file.study.next.rstrip('.')}; seeds that would make the open intervals narrow enough: {parts}."
 
 
 def _seeds_to_settle(result: ClaimResult) -> int | None:

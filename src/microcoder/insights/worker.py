@@ -1,8 +1,8 @@
-"""A process of a study: takes runs and measurements from standard input, one JSON line each, and tells on
-standard output.
+"""A worker process of a study: reads runs and measurements from standard input, one JSON line each, and writes events
+to standard output.
 
 It stays for much work, since loading torch and TRL takes longer than a short run's first steps. It ends when its input
-does, also in the middle of a run: whoever started it has gone, and what is done lies in checkpoints.
+does, also in the middle of a run: the parent has gone, and finished steps are in checkpoints.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from microcoder.training.config import TrainConfig
 from microcoder.training.observer import Silent
 
 
-class _Teller(Silent):
-    """Passes on what the one who waits wants to see."""
+class _Events(Silent):
+    """An observer that writes events to standard output."""
 
     def __init__(self, channel: TextIO) -> None:
         self._channel = channel
 
-    def tell(self, kind: str, **facts: Any) -> None:
-        """Write one line; nobody there to read it ends the process by its input."""
+    def emit(self, kind: str, **facts: Any) -> None:
+        """Write one line; if nobody reads it, the end of standard input ends the process."""
         self._channel.write(json.dumps({"kind": kind, **facts}) + "\n")
         self._channel.flush()
 
     def phase(self, name: str) -> None:
         """Building the micro model is the one phase that takes minutes."""
         if name == "warm start":
-            self.tell("phase", name=name)
+            self.emit("phase", name=name)
 
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
         """A step is done."""
-        self.tell("step", step=metrics.step, num_steps=num_steps)
+        self.emit("step", step=metrics.step, num_steps=num_steps)
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:
         """An evaluation is done."""
-        self.tell("evaluation", step=metrics.step, accuracy=metrics.accuracy)
+        self.emit("evaluation", step=metrics.step, accuracy=metrics.accuracy)
 
     def note(self, text: str) -> None:
         """To the log."""
@@ -57,15 +57,15 @@ class _Teller(Silent):
 
 
 def main() -> None:
-    """Do what comes in until the input ends."""
+    """Do the incoming work until the input ends."""
     # Libraries print; what is read as our lines must be ours alone.
     channel = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    teller = _Teller(channel)
+    events = _Events(channel)
     waiting: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_read, args=(waiting,), daemon=True).start()
     while True:
-        if not _run(json.loads(waiting.get()), teller):
+        if not _run(json.loads(waiting.get()), events):
             return
 
 
@@ -75,28 +75,28 @@ def _read(waiting: SimpleQueue[str]) -> None:
     os._exit(0)
 
 
-def _run(order: dict[str, Any], teller: _Teller) -> bool:
-    """Do one piece of work; return whether to take others."""
+def _run(order: dict[str, Any], events: _Events) -> bool:
+    """Do one unit of work; return whether to take more."""
     try:
-        result = _measure(order) if order["kind"] == "measurement" else _train(order, teller)
+        result = _measure(order) if order["kind"] == "measurement" else _train(order, events)
     except KeyboardInterrupt:
-        teller.tell("stopped")
+        events.emit("stopped")
         return False
     except Exception as error:
         traceback.print_exc()
-        teller.tell("failed", error=" ".join(f"{type(error).__name__}: {error}".split()))
+        events.emit("failed", error=" ".join(f"{type(error).__name__}: {error}".split()))
         return True
     gc.collect()
-    teller.tell("done", result=result)
+    events.emit("done", result=result)
     return True
 
 
-def _train(order: dict[str, Any], teller: _Teller) -> str:
+def _train(order: dict[str, Any], events: _Events) -> str:
     from microcoder.training.session import run_training
 
     folder = Path(order["folder"])
     config = TrainConfig.model_validate(order["config"])
-    summary = run_training(config, run_directory=folder, observer=teller, command=order["command"])
+    summary = run_training(config, run_directory=folder, observer=events, command=order["command"])
     # A finished run is never resumed, and its weights are in model/: a catalogue would keep gigabytes of moments.
     shutil.rmtree(RunDirectory(folder).checkpoints, ignore_errors=True)
     return f"{summary['accuracy_before']:.3f} -> {summary['accuracy_after']:.3f}"

@@ -1,4 +1,4 @@
-"""Several processes at work on the runs and measurements of studies: started, fed, watched, replaced when they die."""
+"""The pool of processes that does the runs and measurements of studies, and replaces processes that die."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ from typing import Any, Protocol
 from microcoder.insights.study import StudyRun, Work
 
 _ATTEMPTS = 2
-"""A process that dies on a run (out of memory, killed) is replaced once for it."""
+"""Retries of a run whose process died (out of memory, killed)."""
 _POLL_SECONDS = 0.2
 _PATIENCE_SECONDS = 120
-"""Given to a stopped process for the step at hand."""
+"""Time for a stopped process to finish its step."""
 
 
 class StudyObserver(Protocol):
-    """Told how the runs of a study go on; calls come from one thread at a time."""
+    """Receives the events of a study's runs; calls come from one thread at a time."""
 
     def started(self, work: Work, *, worker: int) -> None:
-        """A process has taken it."""
+        """A process has started the work."""
 
     def advanced(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
         """A step, an evaluation or a phase of a run."""
 
     def ended(self, work: Work, event: dict[str, Any], *, worker: int) -> None:
-        """It is done, or has failed: the event has `error`."""
+        """The work is done, or has failed: the event has `error`."""
 
 
 class WorkSource(Protocol):
-    """Where work comes from; calls come from one thread at a time."""
+    """A source of work; calls come from one thread at a time."""
 
     @property
     def is_exhausted(self) -> bool:
-        """Nothing will ever come again."""
+        """Whether no more work will come."""
         ...
 
     def take(self) -> Work | None:
-        """Return what is to be done next; None if it depends on work in progress, or there is none."""
+        """Return the next work; None if it depends on work in progress, or there is none."""
         ...
 
     def ended(self, work: Work) -> None:
-        """It is done or has failed."""
+        """Note finished or failed work."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedWork:
-    """Work that could not be finished."""
+    """Work that failed."""
 
     work: Work
     error: str
 
 
 class StudyWorkers:
-    """Does work by several processes; `run` returns when all is done or has failed."""
+    """A pool of processes; `run` returns when all work is done or has failed."""
 
     def __init__(self, *, jobs: int, logs: Path, observer: StudyObserver, command: Sequence[str] = ()) -> None:
         self.jobs, self.logs, self.command = jobs, logs, list(command)
@@ -97,7 +97,7 @@ class StudyWorkers:
         return self._failures
 
     def _guard(self, number: int, source: WorkSource) -> None:
-        """An error of ours, such as finished work that cannot be read, ends everything and is raised by `run`."""
+        """Stop everything on an internal error, such as unreadable finished work; `run` raises it."""
         try:
             self._work(number, source)
         except Exception as error:
@@ -125,7 +125,7 @@ class StudyWorkers:
         process: subprocess.Popen[str] | None = None
         last: dict[str, Any] | None = None
         while (work := self._take(source)) is not None:
-            self._tell(self._observer.started, work, worker=number)
+            self._notify(self._observer.started, work, worker=number)
             for attempt in range(1, _ATTEMPTS + 1):
                 if process is None or process.poll() is not None:
                     process = self._start(number)
@@ -142,7 +142,7 @@ class StudyWorkers:
                 # What failed may have left it half-loaded or short of memory.
                 if process is not None:
                     _dismiss(process)
-            self._tell(self._observer.ended, work, last, worker=number)
+            self._notify(self._observer.ended, work, last, worker=number)
             with self._lock:
                 source.ended(work)
         if process is not None:
@@ -180,7 +180,7 @@ class StudyWorkers:
         return process
 
     def _follow(self, process: subprocess.Popen[str], work: Work, number: int) -> dict[str, Any] | None:
-        """Have work done; return its last event, or None when the process died over it."""
+        """Let a process do work; return its last event, or None if the process died."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -192,7 +192,7 @@ class StudyWorkers:
             event = json.loads(line)
             if event["kind"] in ("done", "failed", "stopped"):
                 return event
-            self._tell(self._observer.advanced, work, event, worker=number)
+            self._notify(self._observer.advanced, work, event, worker=number)
         process.wait()
         return None
 
@@ -209,13 +209,13 @@ class StudyWorkers:
             "runs": {level: str(folder) for level, folder in work.runs.items()},
         }
 
-    def _tell(self, listener: Callable[..., None], *facts: Any, worker: int) -> None:
+    def _notify(self, listener: Callable[..., None], *facts: Any, worker: int) -> None:
         with self._lock:
             listener(*facts, worker=worker)
 
 
 def _dismiss(process: subprocess.Popen[str]) -> None:
-    """End a process that has nothing to do, by ending its input."""
+    """End an idle process by closing its input."""
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""How long a study's runs will take: work counted from the recipes, speed from finished runs where there are any."""
+"""Time estimates of a study's runs: work from the recipes, speed from finished runs if there are any."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def count_work(config: TrainConfig) -> float:
 
 
 class StudySpeeds:
-    """How long work takes on this machine, from what is finished: study by study, since their worlds differ."""
+    """Measured speeds of finished work on this machine, by study, since their worlds differ."""
 
     def __init__(self, works: Sequence[Work]) -> None:
-        """Read the times of finished work."""
+        """Measure the speeds of finished work."""
         self._factors: dict[str, list[float]] = {}
         self._measured: dict[tuple[str, str], list[float]] = {}
         self.spent_seconds = 0.0
@@ -68,7 +68,7 @@ class StudySpeeds:
         return bool(self._factors or self._measured)
 
     def seconds_of(self, work: Work) -> float:
-        """Return what a piece of work will still take."""
+        """Return the remaining seconds of a unit of work."""
         if isinstance(work, StudyMeasurement):
             known = self._measured.get((work.study, work.name))
             return median(known) if known else SECONDS_PER_MEASUREMENT
@@ -91,7 +91,7 @@ def recorded_seconds(work: Work) -> float | None:
 
 
 def remaining_work(run: StudyRun) -> float:
-    """Return the reckoned seconds that a run still needs, from the steps it has saved."""
+    """Return the estimated remaining seconds of a run, from its saved steps."""
     done = (RunDirectory(run.folder).latest_checkpoint_step() or 0) / run.config.num_steps
     return count_work(run.config) * (1 - done)
 
@@ -105,13 +105,13 @@ def estimate_seconds(missing: Sequence[Work], *, jobs: int, speeds: StudySpeeds)
 
 
 def lacks_model(missing: Sequence[Work]) -> bool:
-    """The micro model is not built yet, as far as the cache folder tells."""
+    """Whether the micro model is not in the cache folder yet."""
     caches = {work.config.model.cache for work in missing if work.config.model.kind == "micro"}
     return any(not any(cache.glob("micro-*")) for cache in caches)
 
 
 def default_jobs() -> int:
-    """Return one process a core, and no more than the memory holds."""
+    """Return one process per core, limited by memory."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     return max(1, min(count_processors(), int(pages / MEMORY_GIB_PER_WORKER)))
 

@@ -27,7 +27,7 @@ def read_corpus(path: Path, *, format: str | None = None) -> list[Problem]:
     if path.is_dir():
         return read_problems(path)
     if not path.is_file():
-        raise DataError(f"corpus {path} does not exist; give a file of rows, or a folder of microcoder data build")
+        raise DataError(f"corpus {path} does not exist; use a file of rows, or a folder of microcoder data build")
     if not path.name.endswith(SUFFIXES):
         raise DataError(f"corpus {path} is of no known kind; its name may end with {', '.join(SUFFIXES)}")
     problems: dict[str, Problem] = {}

@@ -1,6 +1,6 @@
 """LiveCodeBench's functions, judged by us: its signatures, codes, metadata (docs/integrations/livecodebench.md).
 
-Of a program's tests those up to the first failure are told, as LiveCodeBench does: True, then -2 (wrong answer; False
+Results cover a program's tests up to the first failure, as in LiveCodeBench: True, then -2 (wrong answer; False
 for a function), -3 (time limit) or -4 (any other failure). A sandbox that failed is an `EvaluatorFault`, never a code.
 """
 
@@ -24,7 +24,7 @@ def run_test(sample: Mapping[str, Any], test: str | None = None, debug: bool = F
 
     Args:
         sample: `input_output`, the JSON of `inputs`, `outputs` and `fn_name`.
-        test: the program; LiveCodeBench has none where it has nothing to say.
+        test: the program; LiveCodeBench passes none if it has none.
         debug: says more in LiveCodeBench; here nothing.
         timeout: CPU seconds a test.
 

@@ -23,7 +23,7 @@ from microcoder.integrations.shared import shared_judge
 from microcoder.rewards import score_verdict
 
 ATTEMPTS = 3
-"""How often an answer is judged whose judging fails, before its sample is masked."""
+"""Attempts to judge an answer before its sample is masked."""
 _COLUMNS = {"responses_create_params", "verifier_metadata"}
 
 
@@ -43,14 +43,14 @@ class CodeVerifyRequest(BaseVerifyRequest):
 
 
 class CodeVerifyResponse(BaseVerifyResponse):
-    """What the judge says of it; the row's other columns come back with it, its tests do not."""
+    """The verdict; the row's other columns are returned with it, its tests are not."""
 
     model_config = ConfigDict(extra="allow")
 
     mask_sample: bool
-    """The sandbox failed: `reward` says nothing and must be left out."""
+    """The sandbox failed: `reward` is meaningless and must be ignored."""
     instance_config: dict[str, bool]
-    """The same once more, where NeMo-RL looks for it."""
+    """The same flag under the name that NeMo-RL reads."""
     extracted_model_code: str | None
     outcome: str
     detail: str

@@ -27,21 +27,21 @@ _MOST_SESSIONS = 1024
 
 
 class CodeAction(Action):
-    """All that a model said, and whether it reached the length limit; its last code block is judged."""
+    """The full response, and whether it reached the length limit; its last code block is judged."""
 
     response: str
     is_truncated: bool = False
 
 
 class CodeObservation(Observation):
-    """What is asked, or in `metadata` what became of the answer; `reward` is None where the sandbox failed."""
+    """The problem, or in `metadata` the result of the answer; `reward` is None if the sandbox failed."""
 
     problem_id: str
     prompt: str = ""
 
 
 class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
-    """One session; those of a server share its problems and its judge."""
+    """One session; all sessions of a server share its problems and its judge."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -54,12 +54,10 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, problem_id: str | None = None
     ) -> CodeObservation:
-        """Ask the problem of that id, or one drawn by the seed; DataError where there is no such problem."""
+        """Return the problem of that id, or one drawn by the seed; DataError if there is no such problem."""
         name = random.Random(seed).choice(list(self._problems)) if problem_id is None else problem_id
         if name not in self._problems:
-            raise DataError(
-                f"there is no problem {name!r}; the first of {len(self._problems)} is {min(self._problems)!r}"
-            )
+            raise DataError(f"unknown problem {name!r}; the first of {len(self._problems)} is {min(self._problems)!r}")
         self._problem, self._state = self._problems[name], State(episode_id=episode_id, step_count=0)
         return CodeObservation(problem_id=name, prompt=instruct(self._problem))
 
@@ -93,11 +91,11 @@ def make_app(corpus: Path | None = None, judge: Mapping[str, Any] | None = None)
     """
     found = corpus or os.environ.get(CORPUS)
     if not found:
-        raise ConfigError(f"there is no corpus; type: export {CORPUS}=problems.jsonl")
+        raise ConfigError(f"no corpus is set; type: export {CORPUS}=problems.jsonl")
     try:
         options = dict(json.loads(os.environ.get(JUDGE) or "{}") if judge is None else judge)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{JUDGE} is no JSON object ({error}); write it as {JUDGE}='{{\"workers\": 4}}'") from None
+        raise ConfigError(f"{JUDGE} is not a JSON object ({error}); write it as {JUDGE}='{{\"workers\": 4}}'") from None
     environment = partial(CodeEnvironment, read_corpus(Path(found)), shared_judge(**options))
     return create_app(
         environment, CodeAction, CodeObservation, env_name="microcoder", max_concurrent_envs=_MOST_SESSIONS

@@ -1,4 +1,4 @@
-"""Response -> program, verdict -> score: what every door does in the same way."""
+"""Response -> program and verdict -> score, the same in all integrations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from microcoder.rewards import score_verdict
 from microcoder.types import Outcome, Verdict
 
 Mode = Literal["all", "fraction"]
-"""What a program is worth: 1 where every test passed, else 0; or the share of its problem's tests that passed."""
+"""The score of a program: 1 if every test passed, else 0; or the share of passed tests."""
 
 
 def check_mode(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,14 +29,14 @@ def check_mode(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def score(verdict: Verdict, mode: Mode) -> float | None:
-    """Return what a program is worth, 0 to 1; None where the sandbox and not the program failed."""
+    """Return a program's score, 0 to 1; None if the sandbox failed."""
     if mode == "all" or not verdict.is_scorable:
         return score_verdict(verdict)
     return verdict.tests_passed / verdict.tests_total
 
 
 def text_of(completion: str | Sequence[Mapping[str, Any]]) -> str:
-    """Return what a completion says: itself, or what the last of a chat's messages has as content."""
+    """Return a completion's text: itself, or the content of the last message of a chat."""
     if isinstance(completion, str):
         return completion
     content = completion[-1].get("content") if completion else None
@@ -63,4 +63,4 @@ def as_figures(verdict: Verdict) -> dict[str, float | str]:
 
 def fault_of(verdict: Verdict) -> EvaluatorFault:
     """Return the error of a sandbox that failed, for frameworks without a score that is none."""
-    return EvaluatorFault(f"the sandbox failed, which says nothing about the program: {verdict.detail}")
+    return EvaluatorFault(f"the sandbox failed, so the program has no verdict: {verdict.detail}")

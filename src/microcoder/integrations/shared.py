@@ -1,4 +1,4 @@
-"""One judge a process, shared by all doors: started when first asked, closed at exit; a forked child has its own."""
+"""The judge of a process, shared by all integrations: started on first use, closed at exit, not inherited by forks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from microcoder.errors import ConfigError
 from microcoder.evaluator import Judge
-from microcoder.serving.judging import Judging
+from microcoder.evaluator.protocols import Judging
 from microcoder.types import Problem, Program, Verdict
 
 _DEFAULTS = {name: one.default for name, one in inspect.signature(Judge).parameters.items()} | {"url": None}
@@ -22,13 +22,13 @@ _DEFAULTS = {name: one.default for name, one in inspect.signature(Judge).paramet
 
 @dataclass(eq=False, slots=True)
 class _State:
-    """What this process has."""
+    """State of this process."""
 
     options: dict[str, Any] = field(default_factory=dict)
     judge: Judging | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "microcoder-judge"))
-    """Does what would hold up an event loop: starting the judge, reading tests, waiting for a place."""
+    """Runs blocking work off the event loop: starting the judge, reading tests, waiting for a place."""
 
 
 _state = _State()
@@ -42,14 +42,14 @@ class SharedJudge:
         return _running().judge(programs, problems)
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
-        """Judge one program from a coroutine, whose event loop is never held up; raises like `Judge.judge_async`."""
+        """Judge one program from a coroutine without blocking its event loop; raises like `Judge.judge_async`."""
         loop = asyncio.get_running_loop()
         future = await loop.run_in_executor(_state.thread, lambda: _running().submit(program, problem))
         return await asyncio.wrap_future(future)
 
 
 def shared_judge(**options: Any) -> SharedJudge:
-    """Return this process's judge, which is started when it is first asked.
+    """Return this process's judge, started on first use.
 
     Args:
         options: those of `Judge`, or `url`, that of a service (`microcoder serve`) to ask in place of a judge here.

@@ -16,7 +16,7 @@ from microcoder.integrations.shared import shared_judge
 ID = "microcoder"
 """What `environment.env_class` names."""
 ATTEMPTS = 3
-"""How often an answer is judged whose judging fails; then it is an error, for SkyRL has no answer without a reward."""
+"""Attempts to judge an answer; then it is an error, since SkyRL requires a reward."""
 
 
 class CodeEnv(BaseTextEnv):
@@ -63,7 +63,7 @@ class CodeEnv(BaseTextEnv):
         return BaseTextEnvStepOutput(observations=[], reward=float(verdict.is_accepted), done=True, metadata=metadata)
 
     def get_metrics(self) -> dict[str, float]:
-        """Return what the answer's verdict says in numbers."""
+        """Return the verdict's numbers."""
         return self._metrics
 
 

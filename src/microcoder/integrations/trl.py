@@ -19,12 +19,12 @@ Completions = Sequence[str | Sequence[Mapping[str, Any]]]
 
 
 class CodeReward:
-    """A reward function: 1.0, 0.0, or None where the sandbox failed, which TRL leaves out of its group."""
+    """A reward function: 1.0, 0.0, or None if the sandbox failed, which TRL leaves out of its group."""
 
     __name__ = "code_reward"
 
     def __init__(self, mode: Mode = "all", *, format: str | None = None, **judge: Any) -> None:
-        """Say how programs are scored; the judge starts with the first of them.
+        """Set how programs are scored; the judge starts with the first program.
 
         Args:
             mode: `all`, 1 where every test passed; `fraction`, the share of the tests that passed.

@@ -19,13 +19,13 @@ from microcoder.types import Problem, Program, Verdict
 
 
 class CodeData(vf.TaskData):
-    """What a task is made of; it travels to verifiers' workers and into its traces."""
+    """Data of a task, sent to verifiers' workers and stored in its traces."""
 
     problem: Problem
 
 
 class CodeTaskConfig(vf.TaskConfig):
-    """How answers are judged: `--env.taskset.task.*`."""
+    """Options of judging: `--env.taskset.task.*`."""
 
     judge: dict[str, Any] = Field(default_factory=dict)
     """Options of `Judge`, such as `{"workers": 8}`, or `{"url": ...}` of a judge service."""
@@ -51,7 +51,7 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
         return float(verdict.is_accepted)
 
     async def validate(self, runtime: vf.Runtime) -> bool | None:
-        """Return whether the problem's reference is accepted, None where it has none."""
+        """Return whether the problem's reference is accepted, None if it has none."""
         problem = self.data.problem
         if problem.reference is None:
             return None
@@ -68,7 +68,7 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
 
 
 class CodeConfig(vf.TasksetConfig):
-    """Which problems are asked: `--env.taskset.*`."""
+    """Options of the problems: `--env.taskset.*`."""
 
     corpus: Path | None = None
     """A folder of `microcoder data build`, or a file of rows (docs/rows.md)."""
@@ -81,7 +81,7 @@ class CodeTaskset(vf.Taskset[CodeTask, CodeConfig]):
     """The problems of a corpus, in its order."""
 
     def load(self) -> Iterator[CodeTask]:
-        """Yield a task a problem; raises like `read_corpus`, or ConfigError without a corpus."""
+        """Yield one task per problem; raises like `read_corpus`, or ConfigError without a corpus."""
         if self.config.corpus is None:
             raise ConfigError(
                 "the taskset has no corpus; type --taskset.corpus FILE (vf-eval: --env.taskset.corpus FILE)"

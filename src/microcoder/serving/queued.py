@@ -16,7 +16,7 @@ from typing import Any, Self, cast
 from microcoder.errors import DataError, EvaluatorFault, MicroCoderError
 from microcoder.evaluator.judge import OnVerdict
 from microcoder.evaluator.languages import check_language
-from microcoder.serving.judging import unreached
+from microcoder.evaluator.protocols import unreached
 from microcoder.serving.messages import problem_for_judging
 from microcoder.signatures import judged_by
 from microcoder.types import Problem, Program, Verdict

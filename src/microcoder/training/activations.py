@@ -1,7 +1,7 @@
 """What a forward and backward pass holds in memory, counted on the real architecture without allocating any of it.
 
 The model is built from its config on fake tensors: torch runs every operation for its shapes alone, and each storage is
-counted from its making to its end. Layers are alike, so two and three of them tell what any number takes.
+counted from its making to its end. Layers are alike, so the memory of any number follows from that of two and three.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Early warnings: what goes wrong most often in a run, each with its cause and what to do about it."""
+"""Early warnings: the most frequent problems of a run, each with its cause and its fix."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from microcoder.metrics import StepMetrics
+from microcoder.training.algorithm.trend import follow_trend
 from microcoder.training.sampling_config import DiversityWatch
-from microcoder.training.trend import follow_trend
 from microcoder.types import NOT_ALONE
 
 TRUNCATED_SHARE = 0.9
@@ -20,7 +20,7 @@ DROPPED_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something that a step shows and a person should see."""
+    """A warning about a step."""
 
     name: str
     cause: str
@@ -37,12 +37,12 @@ def find_alarms(
     watch: DiversityWatch,
     breaks: Collection[int] = (),
 ) -> list[Alarm]:
-    """Return what is wrong with a step.
+    """Return the warnings about a step.
 
     Args:
         metrics: the step's row.
         diversities: of all steps up to and with this one.
-        watch: how a decline of diversity is told.
+        watch: how a decline of diversity is detected.
         breaks: steps at which the temperature schedule jumps.
     """
     checks = (
@@ -89,7 +89,7 @@ def _all_groups_flat(metrics: StepMetrics) -> Alarm | None:
         cause, fix = "nearly all samples are wrong", "train on easier problems, or look at no_code and truncated first"
     return Alarm(
         "all_groups_flat",
-        f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward and teach nothing: {cause}",
+        f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward, so no gradient: {cause}",
         f"{fix}; more rollout.num_samples or algorithm.group_filtering.kind dynamic find the few that differ",
     )
 
@@ -125,7 +125,7 @@ def _shared_processes_differ(metrics: StepMetrics) -> Alarm | None:
     return Alarm(
         "shared_processes_differ",
         f"{num_tests} tests were accepted in a process that tests share, and not in one of their own",
-        "go on with --evaluator.batch_tests false, and report the program that the log shows: there should be none",
+        "resume with --evaluator.batch_tests false and report the program in the log: this should never happen",
     )
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, Tag, field_validator, model_validator
 from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
 from microcoder.extensions import load_extension
-from microcoder.training.advantages import ADVANTAGES
+from microcoder.training.algorithm.advantages import ADVANTAGES
 from microcoder.training.entropy_config import AdaptiveEntropy, Entropy, NoEntropyTerm
 from microcoder.training.loss_config import AnyLoss, DapoLoss, DrGrpoLoss, Engine, LuspoLoss
 from microcoder.training.masking_config import AnyMask, ConditionalMasking, Masking, SoftPenalty, StopProperly
@@ -31,17 +31,18 @@ _NO_OWN_LOSS = (
 
 
 class NoFiltering(Config):
-    """Train on the problems that were drawn."""
+    """Train on all sampled problems."""
 
     kind: Literal["none"] = "none"
 
 
 class DynamicFiltering(Config):
-    """Ask other problems in the place of those that all samples solve, or none (DAPO, equation 11)."""
+    """Dynamic sampling: replace problems that all samples solve, or none, by others (DAPO, equation 11)."""
 
     kind: Literal["dynamic"]
     max_rounds: int = Field(default=3, ge=2)
-    """Sampling rounds a step, the first included; groups that are still flat then stay, with zero advantages."""
+    """Sampling rounds per step, the first included; groups without reward variance are kept after the last, with zero
+    advantages."""
 
 
 class AlgorithmConfig(Config):
@@ -52,21 +53,21 @@ class AlgorithmConfig(Config):
     """`grpo`: (r - mean) / std of the group; `dr_grpo`: r - mean, and also sets `loss`; `rloo`: r - mean of the others;
     `maxrl`: (r - mean) / mean; or your own: path/to/file.py:function."""
     advantage_options: dict[str, Any] = Field(default={})
-    """Of your own function: its keyword-only parameters."""
+    """Keyword-only parameters of your own function."""
     masking: Masking = ConditionalMasking()
     group_filtering: Annotated[
         Annotated[NoFiltering, Tag("none")] | Annotated[DynamicFiltering, Tag("dynamic")],
         kind_or("none"),
     ] = NoFiltering()
     kl_coefficient: float = Field(default=0.0, ge=0)
-    """beta_0; 0 needs no reference model."""
+    """beta_0; with 0 no reference model is loaded."""
     entropy: Entropy = NoEntropyTerm()
     top_entropy_share: float = Field(default=1.0, gt=0, le=1)
-    """Of a pass's tokens, those of highest entropy that get a gradient (arXiv 2506.01939: 0.2)."""
+    """Share of the tokens of a pass, those of highest entropy, that get a gradient (arXiv 2506.01939: 0.2)."""
 
     @property
     def leaves_denominator(self) -> bool:
-        """Whether the tokens of masked responses do not count in what the loss is divided by."""
+        """Whether the tokens of masked responses are excluded from the loss's denominator."""
         return isinstance(self.masking, AnyMask) and self.masking.leave_out_of != "gradient"
 
     @model_validator(mode="before")
@@ -74,7 +75,7 @@ class AlgorithmConfig(Config):
     def _names_moved_keys(cls, values: Any) -> Any:
         for key in values if isinstance(values, Mapping) else ():
             if key in MOVED:
-                raise ValueError(f"{key} is no key any more; use {MOVED[key]}")
+                raise ValueError(f"{key} is no longer a key; use {MOVED[key]}")
         loss = values.get("loss") if isinstance(values, Mapping) else None
         kind = loss.get("kind") if isinstance(loss, Mapping) else loss
         if isinstance(kind, str) and ":" in kind:
@@ -130,7 +131,7 @@ class AlgorithmConfig(Config):
         return self
 
     def find_foreign(self, engine: Engine) -> str | None:
-        """Return what an engine lacks of this algorithm and what to type instead; None where it has all of it."""
+        """Return what an engine lacks for this algorithm and what to type instead; None if nothing."""
         loss, other = self.loss, "verl" if engine == "trl" else "trl"
         if engine not in loss.engines:
             return f'algorithm.loss = "{loss.kind}" is {other}\'s; add --engine {other}, or use "dapo" or "gspo"'

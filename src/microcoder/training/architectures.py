@@ -85,13 +85,13 @@ def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | No
 
 
 def count_model(model: MicroModel | HuggingFaceModel) -> int | None:
-    """Return how many parameters a recipe's model has; None where its shape is not known here."""
+    """Return how many parameters a recipe's model has; None if its shape is not known here."""
     architecture = find_architecture(model)
     return None if architecture is None else count_parameters(architecture)
 
 
 def count_parameters(architecture: Architecture) -> int | None:
-    """Return the parameters of a decoder like Llama, Qwen2 or Qwen3; None where a dimension is not said."""
+    """Return the parameters of a decoder like Llama, Qwen2 or Qwen3; None if a dimension is not said."""
     try:
         hidden, layers = architecture["hidden_size"], architecture["num_hidden_layers"]
         heads, kv_heads = architecture["num_attention_heads"], architecture["num_key_value_heads"]

@@ -1,4 +1,4 @@
-"""How a step is cut: our batch sizes in problems, an engine's in rollouts, and the table that shows both."""
+"""How a step is split: our batch sizes in problems, an engine's in rollouts, and a table of both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from microcoder.training.config import TrainConfig, largest_divisor
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """How a step is cut, in the engine's units."""
+    """The split of a step, in the engine's units."""
 
     rollouts_per_step: int
     updates_per_step: int
@@ -21,7 +21,7 @@ class Batches:
 
 
 def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
-    """Return how a step is cut into updates and micro batches.
+    """Return the split of a step into updates and micro batches.
 
     Raises:
         ConfigError: the processes cannot share a step or an update evenly.

@@ -27,7 +27,7 @@ _GIVEN_BY_TRANSFORMERS = {
 
 
 def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping[str, Any]) -> str:
-    """Return the text that a model reads: by its chat template, or, of a base model, the turns one after another."""
+    """Return the prompt's text: by the chat template or, for a base model, the turns joined."""
     if tokenizer.chat_template is None:
         return "\n\n".join(turn["content"] for turn in chat)
     return str(
@@ -69,10 +69,10 @@ def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any
 
 
 def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> None:
-    """Refuse chat-template options that the model's template does not look at: they would change nothing.
+    """Refuse chat-template options that the model's template does not use.
 
     Raises:
-        ConfigError: which, and what the template does look at.
+        ConfigError: which, and which ones it uses.
     """
     if not options:
         return

@@ -1,4 +1,4 @@
-"""Checkpoints: Hugging Face folders that appear whole or not at all."""
+"""Checkpoints: Hugging Face folders, written atomically."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.errors import DataError, TrainingError
-from microcoder.runs import RunDirectory, read_json, write_json
+from microcoder.files import new_folder, read_json, write_json
+from microcoder.runs import RunDirectory
 
 STATE_FILE = "microcoder.json"
-"""What we keep beside the engine's state: the step and the run's clock."""
+"""Our part of a checkpoint, beside the engine's state: the step and the run's clock."""
 STAGING = ".staging"
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*", "*.json", "*.jinja", "*.txt", "*.model")
@@ -19,39 +20,39 @@ _ENGINE_FILES = {"trainer_state.json", STATE_FILE}
 
 
 def model_folder(name: str) -> Path | None:
-    """Return the folder that a model's name means; None for an id of the Hub."""
+    """Return the local folder of a model name; None for a Hub id."""
     is_folder = Path(name).exists() or name.startswith((".", "/", "~")) or name.count("/") > 1
     return Path(name).expanduser() if is_folder else None
 
 
 def check_model_folder(path: Path) -> None:
-    """Refuse a folder that Hugging Face could not load a causal language model and its tokenizer from.
+    """Check that a folder holds a causal language model and its tokenizer.
 
     Raises:
         DataError: what is missing, and what belongs there.
     """
     if path.is_file():
-        raise DataError(f"model.path {path} is a file; give the folder it is in")
+        raise DataError(f"model.path {path} is a file; use its folder")
     if not path.is_dir():
-        raise DataError(f"model.path {path} does not exist; give a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
+        raise DataError(f"model.path {path} does not exist; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
     if (path / "adapter_config.json").is_file():
         raise DataError(
             f"checkpoint folder {path} holds a LoRA adapter, not a model; merge it into its base model first "
-            "(peft's merge_and_unload), and give that folder"
+            "(peft's merge_and_unload), and use that folder"
         )
     if not (path / "config.json").is_file():
-        raise DataError(f"checkpoint folder {path} has no config.json; give a folder written by save_pretrained()")
+        raise DataError(f"checkpoint folder {path} has no config.json; use a folder written by save_pretrained()")
     if not any(file for pattern in _WEIGHTS for file in path.glob(pattern)):
         raise DataError(
             f"checkpoint folder {path} has no weights (*.safetensors or pytorch_model.bin); copy them there, "
-            "or give another folder with --model.path"
+            "or use another folder with --model.path"
         )
     if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
         raise DataError(f"checkpoint folder {path} has no tokenizer (tokenizer.json); save the tokenizer into it")
 
 
 def best_step(evaluations: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the trained step of the best held-out accuracy, the earliest of equals; None before any."""
+    """Return the step with the best held-out accuracy, the earliest of equals; None before any."""
     trained = [row for row in evaluations if row["step"] > 0]
     return max(trained, key=lambda row: (row["accuracy"], -row["step"]))["step"] if trained else None
 
@@ -59,9 +60,9 @@ def best_step(evaluations: Sequence[Mapping[str, Any]]) -> int | None:
 def publish_checkpoint(
     staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int, best: int | None = None
 ) -> Path:
-    """Turn a folder the engine has written into the step's checkpoint, and drop the oldest beyond `keep`.
+    """Rename a folder that the engine has written to the step's checkpoint, and delete the oldest beyond `keep`.
 
-    The checkpoint of step `best` stays in any case.
+    The checkpoint of step `best` is never deleted.
     """
     write_json(staged / STATE_FILE, {"step": step, **clock})
     published = run.checkpoint(step)
@@ -87,7 +88,7 @@ def list_model_files(checkpoint: Path) -> list[Path]:
 
 
 def copy_model(checkpoint: Path, target: Path) -> None:
-    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, whole or not at all.
+    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, atomically.
 
     Raises:
         TrainingError: the checkpoint has no weights in Hugging Face format, as sharded ones have not.
@@ -97,11 +98,6 @@ def copy_model(checkpoint: Path, target: Path) -> None:
             f"{checkpoint} has no weights in Hugging Face format (sharded?); consolidate it with "
             "`accelerate merge-weights`, or train with FSDP's FULL_STATE_DICT"
         )
-    partial = target.with_name(f".{target.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    for file in list_model_files(checkpoint):
-        shutil.copy2(file, partial / file.name)
-    if target.exists():
-        shutil.rmtree(target)
-    partial.replace(target)
+    with new_folder(target) as partial:
+        for file in list_model_files(checkpoint):
+            shutil.copy2(file, partial / file.name)

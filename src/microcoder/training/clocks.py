@@ -1,4 +1,4 @@
-"""Time by phase within a step, and in all over the attempts of a run."""
+"""Time by phase within a step, and in total over the attempts of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from microcoder.training.observer import Observer
 
 
 class PhaseClock:
-    """Wall time by phase since the last reading; time in no phase is `update`, what the engine does by itself."""
+    """Wall time by phase since the last reading; time outside any phase counts as `update`, the engine's own work."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -31,11 +31,11 @@ class PhaseClock:
             self._observer.phase("update")
 
     def add(self, name: str, seconds: float) -> None:
-        """Count work that went on beside a phase, whose time it is part of."""
+        """Count work that ran during a phase and is part of its time."""
         self._beside[name] = self._beside.get(name, 0.0) + seconds
 
     def read(self) -> dict[str, float]:
-        """Return the seconds by phase, with their total and what went on beside them, and start anew."""
+        """Return the seconds by phase, their total and the concurrent work, and reset."""
         now = time.perf_counter()
         total = now - self._since
         seconds = {
@@ -49,7 +49,7 @@ class PhaseClock:
 
 
 class RunClock:
-    """Wall and CPU seconds of a run, earlier attempts included; what a kill undid does not count."""
+    """Wall and CPU seconds of a run, earlier attempts included; steps lost to a kill do not count."""
 
     def __init__(self, *, wall_seconds: float = 0.0, cpu_seconds: float = 0.0) -> None:
         self._wall_before, self._cpu_before = wall_seconds, cpu_seconds

@@ -1,4 +1,4 @@
-"""The training recipe. Defaults are the published one (paper, section 5.1; see `recipes/`); a key is a departure."""
+"""The training recipe. Defaults are the published one (paper, section 5.1; see `recipes/`)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class BatchConfig(Config):
     train_batch_size: int = Field(default=64, ge=1)
     """Problems sampled in one step."""
     ppo_mini_batch_size: int = Field(default=64, ge=1)
-    """Problems per parameter update; train_batch_size / ppo_mini_batch_size updates a step."""
+    """Problems per parameter update; train_batch_size / ppo_mini_batch_size updates per step."""
     micro_batch_rollouts: int = Field(default=8, ge=1)
-    """Rollouts in one forward and backward pass on one device; bounds memory, changes no result."""
+    """Rollouts per forward and backward pass on one device; bounds memory, does not change results."""
 
     @model_validator(mode="after")
     def _updates_divide_the_step(self) -> BatchConfig:
@@ -51,13 +51,13 @@ class EvaluationConfig(Config):
     samples_per_problem: int = Field(default=4, ge=1)
     temperature: float = Field(default=1.0, gt=0, le=4)
     max_response_tokens: int | None = Field(default=None, ge=1)
-    """Longer than in training where set (the paper trains at 4K and tests at 8K); None: the run's last limit."""
+    """Length limit in evaluations (the paper trains at 4K and tests at 8K); None: the run's last limit."""
     sweep_temperatures: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
-    """At each evaluation, held-out problems are also sampled at these; recorded as `sweep`, and in no other figure."""
+    """Further temperatures to sample held-out problems at; recorded as `sweep`, in no other metric."""
     comparison: OutputComparison = "robust"
     """How held-out answers are compared."""
     batch_rollouts: int = Field(default=256, ge=1)
-    """Responses sampled at a time; bounds memory."""
+    """Responses sampled in parallel; bounds memory."""
     seed: int = 1_000_003
 
 
@@ -68,15 +68,15 @@ class CheckpointConfig(Config):
     keep: int = Field(default=2, ge=1)
     """Latest checkpoints kept."""
     keep_best: bool = True
-    """Also save and keep the step of the best held-out accuracy: chosen by that accuracy, it flatters it."""
+    """Also keep the checkpoint of the best held-out accuracy, which is biased upwards by that choice."""
 
 
 class LoggingConfig(Config):
-    """Where metrics go besides the run directory; each needs its package: pip install 'microcoder[wandb]'."""
+    """Loggers besides the run directory; each needs its package: pip install 'microcoder[wandb]'."""
 
     to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
     project: str = "microcoder"
-    """`trackio`, `wandb`: the project that the run is filed under."""
+    """`trackio`, `wandb`: the project of the run."""
     token_rollouts: int = Field(default=0, ge=0, le=64)
     """Rollouts a step and process whose tokens are recorded with log-prob, entropy and ratio, for `microcoder view`:
     two more forward passes over them. Engine trl."""
@@ -86,15 +86,15 @@ class RayConfig(Config):
     """The Ray cluster of engine verl, see docs/cluster.md."""
 
     address: str | None = Field(default=None, min_length=1)
-    """A running cluster: `auto`, or host:port; none: Ray is started on this machine for the run alone."""
+    """Address of a running cluster: `auto` or host:port; none: start Ray on this machine for this run."""
     device: Literal["cuda", "cpu"] = "cuda"
-    """verl knows no `cpu`: it is for tests, which teach it (docs/cluster.md)."""
+    """verl has no `cpu`: it is for tests, which add it (docs/cluster.md)."""
     num_nodes: int = Field(default=1, ge=1)
-    """Machines that hold training processes."""
+    """Machines with training processes."""
     processes_per_node: int | None = Field(default=None, ge=1)
-    """Training processes on each, one a GPU; none: as many as this machine has."""
+    """Training processes per machine, one per GPU; none: as many as this machine has GPUs."""
     start_seconds: float = Field(default=600.0, gt=0)
-    """How long to wait for that many devices to join a running cluster."""
+    """How long to wait for the devices to join a running cluster."""
 
 
 class TrainConfig(Config):
@@ -104,15 +104,15 @@ class TrainConfig(Config):
     """`trl`: this machine, or several under `accelerate launch`; `verl`: a Ray cluster."""
     seed: int = Field(default=0, ge=0)
     cpu_threads: int | None = Field(default=None, ge=1)
-    """Threads of torch in a training process; None: as the environment says. Fixed threads make runs bit-identical."""
+    """Torch threads of a training process; None: from the environment. Fix them for bit-identical runs."""
     num_steps: int = Field(default=300, ge=1)
-    """Sampling rounds; each is train_batch_size / ppo_mini_batch_size parameter updates."""
+    """Sampling rounds, each with train_batch_size / ppo_mini_batch_size parameter updates."""
     prompt: PromptConfig = PromptConfig()
     extractor: ExtractorConfig = ExtractorConfig()
     model: Annotated[MicroModel | HuggingFaceModel, Field(discriminator="kind")]
     problems: Annotated[MicroProblems | ProblemFiles | HubProblems, Field(discriminator="kind")]
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
-    """What a response is worth: the weighted sum of these."""
+    """The reward of a response is the weighted sum of these."""
     rollout: RolloutConfig = RolloutConfig()
     batch: BatchConfig = BatchConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
@@ -171,7 +171,7 @@ class TrainConfig(Config):
     @model_validator(mode="after")
     def _rewards_see_what_they_look_at(self) -> TrainConfig:
         if not self.rewards:
-            raise ValueError('rewards is empty; leave it out for the paper\'s, or give [{name = "all_tests"}]')
+            raise ValueError('rewards is empty; leave it out for the paper\'s, or use [{name = "all_tests"}]')
         if needy := [reward.name for reward in self.rewards if looks_at_all_tests(reward)]:
             self.refuse_early_stop(needy[0])
         return self

@@ -1,4 +1,4 @@
-"""Judging that begins while others are still being sampled; its verdicts are those of judging all at the end."""
+"""Judging of finished responses while others are still being sampled; same verdicts as judging all at the end."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from microcoder.evaluator.judge import OnVerdict
-from microcoder.serving.judging import BatchJudge
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.types import Problem, Program, Verdict
 
 
 class EarlyJudge:
-    """Asks a judge about programs as they land, and hands the verdicts out when all are asked for.
+    """A judge that starts on programs as they arrive and returns the verdicts when all are requested.
 
     A judge that takes no single programs (`submit`) is asked about all of them then.
     """

@@ -1,4 +1,4 @@
-"""The entropy term of a recipe: none, a constant bonus, or one that keeps entropy from falling under a target."""
+"""The entropy term of a recipe: none, a constant bonus, or one that keeps entropy above a target."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from microcoder.config import Config, kind_or
 
 
 class NoEntropyTerm(Config):
-    """The loss is the policy loss, and KL where asked for."""
+    """No entropy term."""
 
     kind: Literal["none"] = "none"
 
 
 class EntropyBonus(Config):
-    """Take coefficient x the mean entropy of the tokens off the loss."""
+    """Subtract coefficient x mean token entropy from the loss."""
 
     kind: Literal["bonus"]
     coefficient: float = Field(gt=0)
 
 
 class AdaptiveEntropy(Config):
-    """A bonus while entropy is at or under a target, that grows there and shrinks elsewhere (Skywork-OR1; TRL's)."""
+    """A bonus while entropy is at or below a target, with an adaptive coefficient (Skywork-OR1; TRL's)."""
 
     kind: Literal["adaptive"]
     target: float = Field(gt=0)
-    """Nats a token; near the `entropy` of the first steps, so that it acts before entropy has gone."""
+    """Nats per token; near the `entropy` of the first steps, so that it acts before entropy collapses."""
     coefficient: float = Field(default=0.0, ge=0)
     """At the start."""
     step: float = Field(default=0.005, gt=0)
-    """Added to the coefficient after an update under the target, taken off after one above it."""
+    """Step of the coefficient: added after an update below the target, subtracted after one above."""
     least: float = Field(default=0.0, ge=0)
     """Of the coefficient."""
     most: float = Field(default=1.0, gt=0)

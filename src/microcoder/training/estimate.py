@@ -1,4 +1,4 @@
-"""What a run will take, before it starts: counts that follow from the config, and time with its source.
+"""The cost of a run before it starts: counts that follow from the config, and time with its source.
 
 Counts are upper bounds where a length is free: every response is counted at the limit of its step, and dynamic
 filtering at all of its rounds. Time comes from the steps of a run that was measured (`measured.py`), else from the
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from microcoder.training.algorithm.schedules import staged_value
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.architectures import count_parameters, find_architecture
 from microcoder.training.config import TrainConfig
@@ -20,7 +21,6 @@ from microcoder.training.measured import Speeds
 from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.problems_config import MicroProblems, ProblemFiles
 from microcoder.training.sampling_config import DiversityTemperature
-from microcoder.training.schedules import staged_value
 
 GPU_FLOPS_PER_SECOND = 4e14
 """Assumed for updates: about 40 % of an H100's dense bf16 peak of 989e12 (NVIDIA's data sheet)."""
@@ -51,7 +51,7 @@ class RunEstimate:
     """Of all evaluations and the probe together."""
     max_heldout_tokens: int
     num_parameters: int | None
-    """None when neither the folder's config.json nor the table of known models tells."""
+    """None if neither the folder's config.json nor the table of known models has it."""
     device: str
     generate_hours: float | None
     heldout_hours: float | None

@@ -1,4 +1,4 @@
-"""How programs are taken out of responses: the `extractor` key of recipes and of evaluations."""
+"""How programs are extracted from responses: the `extractor` key of recipes and evaluations."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from microcoder.extract import DEFAULT, Extractor, load_extractor
 
 
 class ExtractorConfig(Config):
-    """What takes programs out of responses."""
+    """How programs are extracted from responses."""
 
     name: str = Field(default=DEFAULT, min_length=1)
     """`last_code_block`: the last closed code block outside of thinking; or your own: path/to/file.py:function."""
     options: dict[str, Any] = Field(default={})
-    """Of your own function: its keyword-only parameters."""
+    """Keyword-only parameters of your own function."""
 
     @model_validator(mode="before")
     @classmethod
@@ -28,6 +28,6 @@ def build_extractor(config: ExtractorConfig) -> Extractor:
     """Return a recipe's extractor.
 
     Raises:
-        ConfigError: it is not to be had.
+        ConfigError: it cannot be loaded.
     """
     return load_extractor(config.name, config.options)

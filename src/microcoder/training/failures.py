@@ -32,23 +32,23 @@ _LOST_PEER = re.compile(r"gloo/transport|\bNCCL\b|Dist(?:Backend|Network|Store)E
 
 @contextmanager
 def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
-    """Turn what the machine does to a run into one line; anything else is a fault of ours and passes.
+    """Turn failures of the machine into one line; other exceptions pass unchanged.
 
     Raises:
-        TrainingError: what failed, what to change, and from where the same command resumes.
+        TrainingError: what failed, what to change, and the step at which the same command resumes.
     """
     try:
         yield
     except MicroCoderError:
         raise
     except Exception as error:
-        if (told := explain_failure(error, config, run)) is None:
+        if (cause := explain_failure(error, config, run)) is None:
             raise
-        raise TrainingError(f"{told}; {_how_to_resume(run)}") from error
+        raise TrainingError(f"{cause}; {_how_to_resume(run)}") from error
 
 
 def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory) -> str | None:
-    """Return what an exception says about the machine, and what to do; None where it says nothing."""
+    """Return which failure of the machine an exception means, and what to do; None if none."""
     chain = list(_chain(error))
     said = " ".join(f"{type(one).__name__}: {one}" for one in chain)
     if any(is_disk_full(one) for one in chain) or (_WRITING.search(said) and _is_full(run.root)):
@@ -73,8 +73,8 @@ def _explain_disk(chain: list[BaseException], config: TrainConfig, run: RunDirec
         place = temporary
     if place.is_relative_to(run.root) or place == run.root:
         room = measure_room(config, run.root)
-        return f"the disk is full: {room}; make room there, or lower checkpoint.keep (now {config.checkpoint.keep})"
-    return f"the disk of {place} is full ({show_bytes(_free_bytes(place))} free); make room there"
+        return f"the disk is full: {room}; free some space, or lower checkpoint.keep (now {config.checkpoint.keep})"
+    return f"the disk of {place} is full ({show_bytes(_free_bytes(place))} free); free some space"
 
 
 def _how_to_shrink(config: TrainConfig) -> str:

@@ -1,4 +1,4 @@
-"""The Hub's part of a recipe: where the trained model is pushed to."""
+"""The Hub's part of a recipe: where the trained model is pushed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from microcoder.config import Config
 
 
 class HubConfig(Config):
-    """A repository of the Hugging Face Hub that the model goes to, with its card; see `hf auth login`."""
+    """Push the model with its card to a Hugging Face Hub repository; see `hf auth login`."""
 
     repo_id: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
-    """`owner/name`; it is created where it is missing. None: nothing is pushed."""
+    """`owner/name`, created if missing. None: push nothing."""
     private: bool = True
-    """Whether a repository that is created can be seen by its owner alone."""
+    """Whether a created repository is private."""
     push: Literal["end", "checkpoints"] = "end"
     """`end`: the final model, to main; `checkpoints`: also each checkpoint when it was written, to a branch of its own
     name (step_000010); training waits for the upload."""

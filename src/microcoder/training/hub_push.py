@@ -21,7 +21,7 @@ _FAILURES = (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError)
 
 
 def open_repository(config: HubConfig) -> None:
-    """Create the repository where it is missing: a wrong name or login shows before the first step, not after the last.
+    """Create the repository if missing: a wrong name or login shows before the first step, not after the last.
 
     Raises:
         ConfigError: the Hub cannot be reached, or refuses.
@@ -53,12 +53,12 @@ def push_model(config: HubConfig, run: RunDirectory) -> str | None:
     except _FAILURES as error:
         raise TrainingError(
             f"the run is done, its model is in {run.model}, but it cannot be pushed to {config.repo_id} "
-            f"({_reason(error)}); the same command tries it again, also with another --hub.repo_id or without"
+            f"({_reason(error)}); type the same command to retry, also with another --hub.repo_id or without"
         ) from None
 
 
 class PushingObserver:
-    """Passes everything on, and pushes each checkpoint after it has appeared."""
+    """An observer that pushes each new checkpoint and forwards all events."""
 
     def __init__(self, inner: Observer, config: HubConfig, run: RunDirectory) -> None:
         self._inner, self._config, self._run = inner, config, run

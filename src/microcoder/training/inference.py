@@ -42,16 +42,16 @@ class LocalModel(Protocol):
 
     @property
     def is_chat(self) -> bool:
-        """Whether it has a chat template; a base model is asked in plain text, as in training."""
+        """Whether the model has a chat template; a base model gets plain text, as in training."""
         ...
 
     def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Generated]:
-        """Return one response to each chat; each has a seed of its own."""
+        """Return one response per chat, each with its own seed."""
         ...
 
 
 class TransformersModel:
-    """A model that transformers runs, on a GPU where there is one."""
+    """A model run by transformers, on a GPU if there is one."""
 
     def __init__(
         self, name: str, *, revision: str | None, dtype: str, template_options: Mapping[str, Any] | None = None
@@ -89,7 +89,7 @@ class TransformersModel:
         batch = batch.to(self._device)
         is_sampling = decoding.temperature > 0
         chosen = {"temperature": decoding.temperature, "top_p": decoding.top_p, "top_k": 0} if is_sampling else {}
-        # Written out: what the checkpoint's own generation_config.json says must not decide.
+        # All given, so that the checkpoint's own generation_config.json decides nothing.
         settings = GenerationConfig(
             do_sample=is_sampling,
             max_new_tokens=decoding.max_tokens,
@@ -107,7 +107,7 @@ class TransformersModel:
             reason = str(error).splitlines()[0][:200]
             raise ConfigError(
                 f"out of memory ({reason}); lower generation.batch_size (now {len(chats)}) or "
-                f"generation.sampling.max_tokens (now {decoding.max_tokens}); the same command goes on from here"
+                f"generation.sampling.max_tokens (now {decoding.max_tokens}); type the same command again to resume"
             ) from None
         return [self._read(row) for row in tokens[:, batch["input_ids"].shape[1] :].tolist()]
 
@@ -133,7 +133,7 @@ def longest_prompt_tokens(
 
 
 class VllmModel:
-    """A model that vLLM runs in this process."""
+    """A model run by vLLM in this process."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a recipe needs before it can start: model folder and problem files; and what the files say of its size.
+"""What a recipe needs before it can start: model folder and problem files; and their sizes.
 
 Nothing is fetched, and of a benchmark no test is read: a release has gigabytes of them.
 """
@@ -21,7 +21,7 @@ from microcoder.training.problems_config import HubProblems, ProblemFiles
 
 
 def find_missing(config: TrainConfig) -> list[str]:
-    """Return what is missing or unusable, a sentence each, with what to type; what the Hub has is not looked at."""
+    """Return what is missing or unusable, one sentence each with what to type; the Hub is not queried."""
     faults = []
     if isinstance(config.model, HuggingFaceModel) and (folder := model_folder(config.model.path)) is not None:
         faults += _fault_of(lambda: check_model_folder(folder))
@@ -29,7 +29,7 @@ def find_missing(config: TrainConfig) -> list[str]:
     if isinstance(problems, HubProblems):
         faults += _fault_of(lambda: check_format(problems.format, is_trained_on=True))
         if model_folder(problems.id) is not None and not Path(problems.id).expanduser().is_dir():
-            faults.append(f"problems.id {problems.id} is no folder; give one, or owner/name of the Hub")
+            faults.append(f"problems.id {problems.id} is not a folder; use a folder, or owner/name on the Hub")
     files = {
         "problems.train": problems.train if isinstance(problems, ProblemFiles) else None,
         "problems.heldout": problems.heldout if isinstance(problems, ProblemFiles | HubProblems) else None,
@@ -55,7 +55,7 @@ class ProblemCounts:
 
 @cache
 def count_problems(path: Path) -> ProblemCounts | None:
-    """Return the counts of a problem file, a finished corpus or LiveCodeBench; None where it is not here yet.
+    """Return the counts of a problem file, a finished corpus or LiveCodeBench; None if it is not here yet.
 
     Raises:
         DataError: it is broken.

@@ -1,4 +1,4 @@
-"""Ctrl-C between steps: the first ends a run with the step at hand, saved; the second ends it at once."""
+"""Ctrl-C: the first stops a run after the current step, saved; the second stops it at once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from microcoder.training.observer import Observer
 
 
 class Stoppable(Protocol):
-    """A trainer that looks between steps whether it should stop."""
+    """A trainer that checks between steps whether it should stop."""
 
     @property
     def stop_requested(self) -> bool:
-        """Whether it was asked to."""
+        """Whether a stop was requested."""
         ...
 
     @stop_requested.setter

@@ -20,25 +20,25 @@ class SandboxConfig(Config):
     """How programs are run and judged, wherever a config has a judge of its own."""
 
     workers: int | None = Field(default=None, ge=1)
-    """Sandboxes at work at a time, on each node with `ray`; None: one for each processor that this process, or the
-    judge's on its node, may use."""
+    """Sandboxes in parallel, per node with `ray`; None: one per processor available to this process, or to the judge's
+    on its node."""
     stop: StopRule = "first_failure"
-    """When to stop testing a program; the 0/1 reward needs no more than its first failing test."""
+    """When to stop testing a program; the 0/1 reward needs only the first failing test."""
     nice: int = Field(default=0, ge=0, le=19)
-    """How far programs stand back from other work on their machine, such as the trainer: beside one busy process, one
-    program gets half of a core at 0, a tenth at 10, a seventieth at 19; `workers` bounds the cores."""
+    """Niceness of programs, 0 to 19, in favour of other work such as the trainer: beside one busy process, a program
+    gets half of a core at 0, a tenth at 10, a seventieth at 19; `workers` bounds the cores."""
     packages: str = STANDARD
-    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins. A service must
-    have been started with the same (`microcoder serve --packages`)."""
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pinned packages. A
+    service must be started with the same (`microcoder serve --packages`)."""
     languages: tuple[Path, ...] = ()
-    """Language files of your own (docs/languages.md), known as soon as this is read."""
+    """Your own language files (docs/languages.md)."""
     batch_tests: bool = True
-    """Let tests of a program share a process where nothing can get from one to the next (docs/sandbox.md); a service
-    decides for itself (`microcoder serve --no-batch-tests`)."""
+    """Run several tests of a program in one process if none can affect the next (docs/sandbox.md); a service has its
+    own setting (`microcoder serve --no-batch-tests`)."""
     unsafe_sandbox: bool = False
 
     def judge_options(self) -> dict[str, Any]:
-        """Return what each judge of programs is made with besides `workers`, in this process or on a node."""
+        """Return the options of each judge besides `workers`, in this process or on a node."""
         return {
             "stop": self.stop,
             "nice": self.nice,
@@ -59,16 +59,17 @@ class EvaluatorConfig(SandboxConfig):
     """The judge."""
 
     backend: Literal["process", "http", "ray"] = "process"
-    """Where programs run: sandboxes of this process; `microcoder serve` at `url`; each node of the Ray cluster."""
+    """Where programs run: sandboxes of this process, `microcoder serve` at `url`, or every node of the Ray cluster."""
     url: tuple[Annotated[str, Field(pattern="^https?://")], ...] = ()
-    """`http`: the service's address, or those of several, which share the programs by how busy they are; one that is
-    gone is left out until it is back. Their token, where they want one, is read from MICROCODER_JUDGE_TOKEN."""
+    """`http`: address of the service, or a list, balanced by load; one that is down is skipped until it is back. A
+    token, if required, is read from MICROCODER_JUDGE_TOKEN."""
     comparison: OutputComparison = "robust"
-    """How training answers are compared: by each problem's own checker, or, for ablation, `strict`: the exact text, as
-    LiveCodeBench's checker nearly does, wherever a problem asks for no checker of its own."""
+    """How training answers are compared: by each problem's checker or, for ablation, `strict`: exact text, nearly as in
+    LiveCodeBench, for problems without a checker program."""
     sibling_limit: float | None = Field(default=None, ge=LEAST_FACTOR)
-    """A test may take so many times the CPU time of the slowest accepted answer to its problem (at least 0.5 s, at most
-    the problem's limit), once two were accepted; None: the problem's limit alone. Rewards then depend on each other."""
+    """Limit a test's CPU time to this many times that of the slowest accepted answer to its problem, once two are
+    accepted (at least 0.5 s, at most the problem's limit); None: only the problem's limit. Rewards then depend on each
+    other."""
 
     def judge_options(self) -> dict[str, Any]:
         """Return what each judge of programs is made with besides `workers`, in this process or on a node."""

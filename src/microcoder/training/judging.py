@@ -15,7 +15,7 @@ from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.environment import digest_languages
 from microcoder.evaluator.judge import OnVerdict
 from microcoder.evaluator.packages import load_profile
-from microcoder.serving.judging import BatchJudge, Judging
+from microcoder.evaluator.protocols import BatchJudge, Judging
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.types import Problem, Program, Verdict
 
@@ -31,7 +31,7 @@ _ON_NODES = {"level": "of each node of the Ray cluster", "enforced": [], "missin
 
 @contextmanager
 def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
-    """Open the recipe's judge; yield it, and for the manifest what is enforced around programs and what they run on.
+    """Open the recipe's judge; yield it, with its isolation and environment for the manifest.
 
     Args:
         config: where programs run.
@@ -62,7 +62,7 @@ def open_judge(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator
 
 @contextmanager
 def connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tuple[Judging, Mapping[str, Any]]]:
-    """Do what `open_judge` does for a recipe whose judge is behind HTTP, at one address or several."""
+    """Open the judge of a recipe behind HTTP, at one address or several; see `open_judge`."""
     try:
         from microcoder.serving.client import JudgeClient
         from microcoder.serving.remote import TokenRefused
@@ -81,11 +81,11 @@ def connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tu
         yield client, {name: about[name] for name in ("isolation", "environment")}
         if client.outages:
             gone = ", ".join(f"{url} {number} times" for url, number in sorted(client.outages.items()))
-            _LOG.warning("judges were gone and left out meanwhile: %s", gone)
+            _LOG.warning("judges were unreachable and skipped meanwhile: %s", gone)
 
 
 def _check_service(config: EvaluatorConfig, problems: Sequence[Problem], url: str, about: Mapping[str, Any]) -> None:
-    """Refuse a service that would judge otherwise, or not all; also one that comes back as another.
+    """Refuse a service that would judge differently, or not all problems; also one that restarts with other settings.
 
     Raises:
         ConfigError: what to change.
@@ -109,7 +109,7 @@ def _check_service(config: EvaluatorConfig, problems: Sequence[Problem], url: st
 
 
 def _find_needs(problems: Sequence[Problem], limits: Mapping[str, float]) -> Iterator[tuple[str, float, str]]:
-    """Yield what problems need beyond a service's limits: of each kind the most, the limit, and what raises it."""
+    """Yield by which limits of a service the problems are too large: the largest need, the limit, and its flag."""
     if not problems:
         return
     longest = max(problems, key=lambda problem: problem.time_limit_seconds)
@@ -128,7 +128,7 @@ def _find_needs(problems: Sequence[Problem], limits: Mapping[str, float]) -> Ite
 
 
 def _may_exceed(problem: Problem, mib: float) -> bool:
-    """Whether a problem is worth the time of writing it out."""
+    """Whether a problem may be too large for a request, and is worth serialising to find out."""
     num_characters = sum(len(test.input) + len(test.output) for test in problem.tests)
     return _MOST_BYTES_PER_CHARACTER * num_characters > mib * (1 << 19)
 

@@ -1,4 +1,4 @@
-"""Metrics to TensorBoard, trackio or Weights & Biases, beside the run directory, which stays the record."""
+"""Metrics to TensorBoard, trackio or Weights & Biases, besides the run directory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from microcoder.training.probe import Probe
 
 
 class Logger(Protocol):
-    """Takes figures by name."""
+    """A sink of metrics."""
 
     def log(self, values: Mapping[str, float], *, step: int) -> None:
-        """Take the figures of a step."""
+        """Log the metrics of a step."""
 
     def close(self) -> None:
-        """Write what is left."""
+        """Flush and close."""
 
 
 def check_loggers(config: LoggingConfig) -> None:
@@ -40,7 +40,7 @@ def check_loggers(config: LoggingConfig) -> None:
 
 
 def open_loggers(config: LoggingConfig, run: RunDirectory, *, resume_step: int) -> list[Logger]:
-    """Open the loggers of a run, at the step that it goes on from (0: it starts)."""
+    """Open the loggers of a run, at the step that it resumes from (0: a new run)."""
     openers: dict[str, Callable[[LoggingConfig, RunDirectory, int], Logger]] = {
         "tensorboard": _TensorBoard,
         "trackio": _Trackio,
@@ -50,7 +50,7 @@ def open_loggers(config: LoggingConfig, run: RunDirectory, *, resume_step: int) 
 
 
 class LoggingObserver:
-    """Hands metrics to loggers, and everything to the observer behind it."""
+    """An observer that sends metrics to loggers and forwards all events."""
 
     def __init__(self, observer: Observer, loggers: Sequence[Logger]) -> None:
         self._observer, self._loggers = observer, loggers

@@ -17,12 +17,12 @@ Denominator = Literal["tokens", "responses"]
 
 
 class Loss(Config):
-    """What every policy loss says about itself."""
+    """Properties of every policy loss."""
 
     engines: ClassVar[tuple[Engine, ...]] = get_args(Engine)
     """Which engines compute it."""
     divides_by: ClassVar[Denominator] = "tokens"
-    """`tokens`: those that count, whoever's they are; `responses`: their number, so that each has one weight."""
+    """`tokens`: all unmasked tokens of the batch; `responses`: their number, so that each weighs the same."""
 
     kind: str
 
@@ -39,7 +39,7 @@ class TwoSidedLoss(ClippedLoss):
     """A clipped loss whose ratio can also be bounded where the advantage is negative."""
 
     dual_clip: float | None = Field(default=None, gt=1)
-    """Largest ratio that counts where the advantage is negative (INTELLECT-2's delta, PPO's dual clip); none: any."""
+    """Bound on the ratio at negative advantages (INTELLECT-2's delta, PPO's dual clip); none: no bound."""
 
     @model_validator(mode="after")
     def _bounds_what_the_clip_leaves(self) -> TwoSidedLoss:
@@ -114,9 +114,9 @@ class SapoLoss(Loss):
     divides_by: ClassVar[Denominator] = "responses"
     kind: Literal["sapo"]
     temperature_positive: float = Field(default=1.0, gt=0)
-    """tau where the advantage is positive."""
+    """tau at positive advantages."""
     temperature_negative: float = Field(default=1.05, gt=0)
-    """tau elsewhere; higher is stricter."""
+    """tau at other advantages; higher is stricter."""
 
 
 class VespoLoss(Loss):
@@ -125,10 +125,10 @@ class VespoLoss(Loss):
     engines: ClassVar[tuple[Engine, ...]] = ("trl",)
     kind: Literal["vespo"]
     k_positive: float = Field(default=2.0, ge=0)
-    """k where the advantage is not negative."""
+    """k at advantages of 0 or more."""
     lambda_positive: float = Field(default=3.0, gt=0)
     k_negative: float = Field(default=3.0, ge=0)
-    """k where the advantage is negative."""
+    """k at negative advantages."""
     lambda_negative: float = Field(default=2.0, gt=0)
 
 
@@ -156,7 +156,7 @@ class ClipCovLoss(ClippedLoss):
     engines: ClassVar[tuple[Engine, ...]] = ("verl",)
     kind: Literal["clip_cov"]
     share: float = Field(default=0.0002, gt=0, le=1)
-    """Of the tokens of a pass, at most."""
+    """Largest share of the tokens of a pass."""
     covariance_low: float = 1.0
     covariance_high: float = 5.0
     """Tokens are drawn from those whose covariance is between the two."""
@@ -177,9 +177,9 @@ class KlCovLoss(Loss):
     engines: ClassVar[tuple[Engine, ...]] = ("verl",)
     kind: Literal["kl_cov"]
     share: float = Field(default=0.0002, gt=0, le=1)
-    """Of the tokens of a pass."""
+    """Share of the tokens of a pass."""
     coefficient: float = Field(default=1.0, gt=0)
-    """Of the absolute log w on them."""
+    """Coefficient of the absolute log w on them."""
 
 
 class DppoLoss(Loss):
@@ -187,9 +187,9 @@ class DppoLoss(Loss):
 
     engines: ClassVar[tuple[Engine, ...]] = ("verl",)
     divergence_low: float = Field(gt=0)
-    """Furthest that a token's probability may fall where the advantage is not positive."""
+    """Bound on the fall of a token's probability at advantages of 0 or less."""
     divergence_high: float = Field(gt=0)
-    """Furthest that it may rise where the advantage is positive."""
+    """Bound on its rise at positive advantages."""
     max_ratio: float = Field(default=20.0, gt=1)
     """Largest weight of a token."""
 

@@ -1,4 +1,4 @@
-"""The manifest of a run: everything needed to say what was run, and to run it again."""
+"""The manifest of a run: everything needed to reproduce it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from microcoder.machine import count_processors
 from microcoder.training.config import TrainConfig
 
 FORMAT = 1
+_CHANGES_SHOWN = 5
 PACKAGES = (
     "microcoder",
     "torch",
@@ -60,9 +61,10 @@ NEUTRAL_KEYS = (
     "rollout.vllm.server_timeout_seconds",
     "rollout.vllm.group_port",
 )
-"""Keys that change no result: a run may be resumed under other values."""
+"""Keys that do not change results: a run may be resumed with other values."""
 ROUNDING_KEYS = ("batch.micro_batch_rollouts", "model.gradient_checkpointing")
-"""Keys that bound memory and change the last bits alone: a run that ran out of it may be resumed under other values."""
+"""Keys that bound memory and change only the last bits: a run that ran out of memory may be resumed with other
+values."""
 
 
 def build_manifest(
@@ -133,6 +135,12 @@ def changed_keys(
     ]
 
 
+def describe_changes(changes: Sequence[str]) -> str:
+    """Return the first few changes in words, and how many more there are."""
+    more = f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
+    return "; ".join(changes[:_CHANGES_SHOWN]) + more
+
+
 def changed_rounding(recorded: Mapping[str, Any], config: TrainConfig) -> list[str]:
     """Return which keys differ that change the last bits alone: "key: old -> new"."""
     return [each for each in changed_keys(recorded, config, neutral=()) if each.partition(":")[0] in ROUNDING_KEYS]
@@ -150,7 +158,7 @@ def read_packages() -> dict[str, str]:
 
 
 def read_git(folder: Path) -> dict[str, Any] | None:
-    """Return the commit this code is at and whether it was changed since; None outside a checkout."""
+    """Return the commit of this code and whether it has uncommitted changes; None outside a checkout."""
     commit, changes = _git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain", "--untracked-files=no")
     return None if commit is None else {"commit": commit, "is_dirty": bool(changes)}
 

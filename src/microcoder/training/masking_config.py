@@ -1,4 +1,4 @@
-"""What becomes of truncated responses: one key, `algorithm.masking`, for the whole family.
+"""How truncated responses are treated: one key, `algorithm.masking`, for all masks and penalties.
 
 Masks take a response out of the update, penalties lower its reward. What each leaves out of which denominator is
 tabulated in docs/training.md.
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Tag
 
 from microcoder.config import Config, kind_or
-from microcoder.training.masking import LeaveOutOf, NonIncorrect, RepeatDetection
+from microcoder.training.algorithm.masking import LeaveOutOf, NonIncorrect, RepeatDetection
 
 
 class NoMasking(Config):
@@ -22,9 +22,9 @@ class NoMasking(Config):
 
 class _Mask(Config):
     leave_out_of: LeaveOutOf = "gradient"
-    """What a masked response is left out of. `gradient`: its advantage is zero, and its tokens stay in the loss's
-    denominator. `denominator`: its tokens too, with their KL and entropy terms (TRL's `mask_truncated_completions`).
-    `baseline`: its reward too, which is then in no mean and std of its group."""
+    """What a masked response is excluded from. `gradient`: its advantage is zero, but its tokens count in the loss's
+    denominator. `denominator`: also from the denominator, KL and entropy terms (TRL's `mask_truncated_completions`).
+    `baseline`: also from its group's mean and std."""
 
 
 class MaskAll(_Mask):
@@ -50,13 +50,13 @@ class ConditionalMasking(_Mask):
 
 
 class OwnMasking(_Mask):
-    """Mask by a function of your own."""
+    """Mask by your own function."""
 
     kind: Literal["own"]
     name: str = Field(min_length=1)
     """path/to/file.py:function of (rollout, program, verdict, draw); it returns why a rollout is masked, or None."""
     options: dict[str, Any] = Field(default={})
-    """Of the function: its keyword-only parameters."""
+    """Keyword-only parameters of the function."""
 
 
 AnyMask = MaskAll | ConditionalMasking | OwnMasking
@@ -71,11 +71,11 @@ class SoftPenalty(Config):
 
 
 class StopProperly(Config):
-    """Lower the reward of every response that did not end by itself: factor x reward - penalty (ProRL v2)."""
+    """Lower the reward of truncated responses: factor x reward - penalty (ProRL v2)."""
 
     kind: Literal["stop_properly"]
     factor: float = Field(default=0.0, ge=0, le=1)
-    """What is left of the reward: 0 gives a truncated response nothing, even where its program is right."""
+    """Factor on the reward: with 0 a truncated response gets nothing even if its program is right."""
     penalty: float = Field(default=0.0, ge=0, le=1)
     """Taken off besides; a wrong program has no reward that a factor could lower."""
 

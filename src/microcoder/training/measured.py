@@ -1,4 +1,4 @@
-"""The speeds of a run, from its metrics: what a dry run of the same model on the same machine can rest on."""
+"""The measured speeds of a run, for the dry run of the same model on the same machine."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def read_speeds(run: RunDirectory) -> Speeds:
     """Return the speeds of a run, its first step left out where there are more: it warms up.
 
     Raises:
-        ConfigError: the folder holds no step that was measured.
+        ConfigError: the folder has no measured step.
     """
     rows = run.read_metrics() if run.metrics.exists() else []
     rows = rows[1:] or rows
     measured = [row for row in rows if row["seconds"].get("generate") and row["seconds"].get("update")]
     if not measured:
-        raise ConfigError(f"{run.root} holds no measured step; give the folder of a run that made one, or leave it out")
+        raise ConfigError(f"{run.root} has no measured step; pass the folder of a run that has, or leave it out")
     return Speeds(
         sampled_per_second=median(_tokens(row) / row["seconds"]["generate"] for row in measured),
         trained_per_second=median(_tokens(row) / row["seconds"]["update"] for row in measured),

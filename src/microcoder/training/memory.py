@@ -1,4 +1,4 @@
-"""What a run holds on one GPU, part by part, and whether that fits: for the dry run, and for who chooses a recipe."""
+"""The memory of a run on one GPU, part by part, and whether it fits."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class MemoryTable:
     parameters: int
     prompt_tokens: int
     device_gib: float | None
-    """None: not known, so that nothing can be said about fitting."""
+    """None: unknown, as is whether it fits."""
     cached_responses: int | None
-    """Whole responses that vLLM's cache holds at a time; None without vLLM, or without a device."""
+    """Full-length responses in vLLM's cache; None without vLLM, or without a device."""
 
     @property
     def fits(self) -> bool | None:
-        """Whether it does; None where no device is known."""
+        """Whether the run fits; None without a device."""
         if self.device_gib is None:
             return None
         return self.total <= self.device_gib and self.cached_responses != 0
@@ -56,12 +56,12 @@ class MemoryTable:
 
 
 def can_count() -> bool:
-    """Whether the libraries are here that the count needs."""
+    """Whether the libraries needed for the count are installed."""
     return all(find_spec(name) is not None for name in ("torch", "transformers"))
 
 
 def fits(config: TrainConfig, device_memory_gib: float, *, num_shards: int = 1) -> bool | None:
-    """Return whether a recipe fits on GPUs of that size; None where the model's shape is not known here."""
+    """Return whether a recipe fits on GPUs of that size; None if the model's shape is unknown."""
     table = count_memory(config, device_memory_gib=device_memory_gib, num_shards=num_shards)
     return None if table is None else table.fits
 
@@ -77,7 +77,7 @@ def count_memory(
         num_shards: GPUs over which weights, gradients and optimizer are divided (FSDP, ZeRO-3).
 
     Returns:
-        None where the model's shape is not known here.
+        None if the model's shape is unknown.
 
     Raises:
         ValueError: transformers knows no model of that type.
@@ -156,7 +156,7 @@ def describe_memory(table: MemoryTable, config: TrainConfig, *, is_counted_for: 
 
 
 def advise(config: TrainConfig, table: MemoryTable, *, num_shards: int = 1) -> str:
-    """Return what to change so that a recipe fits, tried on the count itself."""
+    """Return which changes make a recipe fit, verified by the same count."""
     assert table.device_gib is not None
     for keys in _savings(config):
         try:
@@ -204,7 +204,7 @@ def _as_peft(rank: int, target_modules: str | tuple[str, ...]) -> dict[str, Any]
 
 
 def _savings(config: TrainConfig) -> Iterator[dict[str, Any]]:
-    """Changes, the mildest first."""
+    """Changes, in the order in which they are tried: the mildest first."""
     if not isinstance(config.model, HuggingFaceModel):
         return
     checkpointing = {} if config.model.gradient_checkpointing else {"model.gradient_checkpointing": True}

@@ -1,8 +1,8 @@
-"""What a token's loss is multiplied by, where sampler and trainer give it different log-probs: alike on all engines.
+"""Importance weights for different log-probs of sampler and trainer, the same on all engines.
 
 Responses are sampled from one program's log-probs and learnt from under another's (other kernels, other precision), so
-that a plain gradient is that of another distribution. The ratio exp(trainer - sampler) puts it right, and is noisy:
-it is bounded, by the token or by the response (truncated importance sampling, https://fengyao.notion.site/off-policy-rl).
+that a plain gradient is that of another distribution. The ratio exp(trainer - sampler) puts it right, and is noisy: it
+is bounded, by the token or by the response (truncated importance sampling, https://fengyao.notion.site/off-policy-rl).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import torch
 
 from microcoder.metrics import SamplerMismatch, ScoredRollout
-from microcoder.training.masking import MaskReason
+from microcoder.training.algorithm.masking import MaskReason
 from microcoder.training.vllm_config import MismatchConfig
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What to multiply the loss by, and what was seen."""
+    """Weights of the loss, and the observed ratios."""
 
     weights: torch.Tensor
     """Of each token (rows, tokens), or of each response (rows, 1)."""
@@ -64,7 +64,7 @@ def correct_mismatch(
 def note_mismatch(
     scored_P_G: Sequence[Sequence[ScoredRollout]], rows: Sequence[SamplerMismatch]
 ) -> list[list[ScoredRollout]]:
-    """Return the rollouts with what was seen of each; one of which nothing is left is masked like a truncated one."""
+    """Return the rollouts with their observed ratios; one without any weight left is masked."""
     left = iter(rows)
     return [[_note(sample, next(left)) for sample in group] for group in scored_P_G]
 

@@ -1,4 +1,4 @@
-"""The card of a trained model: what it was made from, how, and what accuracy was measured; from the run directory."""
+"""The model card: base model, training and measured accuracy, from the run directory."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _revision(model: Mapping[str, Any]) -> str:
 
 
 def _algorithm(algorithm: Mapping[str, Any]) -> str:
-    """Name what departs from the defaults, which are MicroCoder-GRPO."""
+    """Return a name for the algorithm by its differences from the defaults, which are MicroCoder-GRPO."""
     plain = flatten(AlgorithmConfig().model_dump(mode="json"))
     changed = [f"{key} = {value}" for key, value in flatten(algorithm).items() if plain.get(key) != value]
     return "MicroCoder-GRPO" + (f", changed: {', '.join(changed)}" if changed else ", as published")

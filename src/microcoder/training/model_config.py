@@ -1,4 +1,4 @@
-"""The model's part of a recipe: which weights, held how, trained whole or by adapters."""
+"""The model's part of a recipe: weights, precision, full training or adapters."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
 
 
 class WarmStartConfig(Config):
-    """What decides a micro checkpoint, besides the code."""
+    """Settings of a micro checkpoint."""
 
     world: World = "operations"
-    """Whose demonstrations are learnt from; the same as `problems.world`."""
+    """World of the demonstrations; the same as `problems.world`."""
     hidden_size: int = Field(default=128, ge=8)
     num_layers: int = Field(default=2, ge=1)
     num_heads: int = Field(default=4, ge=1)
@@ -32,16 +32,16 @@ class WarmStartConfig(Config):
     learning_rate: float = Field(default=1e-2, gt=0)
     """Peak, of Muon steps; linear warm-up over 6 % of the steps, then cosine to 5 %."""
     prompt_weight: float = Field(default=0.1, ge=0, le=1)
-    """Weight of statement tokens in the loss; response tokens count 1. Some teaches the words faster."""
+    """Loss weight of statement tokens; response tokens have 1. A little speeds up learning the vocabulary."""
     max_tokens: int = Field(default=192, ge=16, le=1024)
-    """Statement and response are cut here; only rambling answers are longer."""
+    """Statement and response are truncated here; only rambling answers are longer."""
     seed: int = 0
     noise: DemonstrationNoise = DemonstrationNoise()
     """How wrong the demonstrations of `operations` are: with it the untrained accuracy goes up and down."""
     thinking: ThinkingShares = ThinkingShares()
     """How the demonstrations of `chains` think."""
     thorough_share: float = Field(default=0.7, ge=0, le=1)
-    """Of the steps, with `chains`: first those that learn from demonstrations that think to the end alone."""
+    """With `chains`: share of the steps, at the start, on complete demonstrations only."""
 
     @model_validator(mode="after")
     def _heads_divide(self) -> WarmStartConfig:
@@ -69,18 +69,18 @@ class LoraAdapter(Config):
 
     rank: int = Field(default=16, ge=1)
     alpha: int = Field(default=32, ge=1)
-    """An adapter counts alpha / rank, with `use_rslora` alpha / sqrt(rank)."""
+    """Scales an adapter by alpha / rank, with `use_rslora` by alpha / sqrt(rank)."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
-    """Names, or the ends of names, of the layers that get one; `all-linear`: all but the output layer."""
+    """Names, or suffixes of names, of the adapted layers; `all-linear`: all but the output layer."""
     exclude_modules: tuple[str, ...] = ()
-    """Names, or the ends of names, of layers that get none all the same."""
+    """Names, or suffixes of names, of layers to exclude."""
     modules_to_save: tuple[str, ...] = ()
-    """Layers that are trained whole and kept with the adapter, such as `lm_head`."""
+    """Layers to train fully and save with the adapter, such as `lm_head`."""
     use_rslora: bool = False
-    """Rank-stabilised: an adapter's share does not shrink as the rank grows."""
+    """Rank-stabilised LoRA: the scale does not shrink as the rank grows."""
     use_dora: bool = False
-    """Weight-decomposed: magnitude and direction are trained apart; slower."""
+    """DoRA: train magnitude and direction separately; slower."""
 
 
 class HuggingFaceModel(Config):
@@ -92,11 +92,11 @@ class HuggingFaceModel(Config):
     revision: str | None = None
     """Commit, tag or branch of a hub id."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """Weights and optimizer state. Where all weights are trained, keep float32: with `compute_dtype = "bfloat16"` these
-    are the master weights of mixed precision, and in bfloat16 an update below 1/256 of a weight is lost, as most are at
-    rate 1e-6. With LoRA, bfloat16 halves what the frozen weights take; adapters and their optimizer stay in float32."""
+    """Weights and optimizer state. Keep float32 for full training: with `compute_dtype = "bfloat16"` these are the
+    master weights of mixed precision; in bfloat16 an update below 1/256 of a weight is lost, as most are at rate 1e-6.
+    With LoRA, bfloat16 halves the memory of the frozen weights; adapters and their optimizer stay in float32."""
     compute_dtype: Literal["float32", "bfloat16"] = "bfloat16"
-    """Matrix products: of weights as they are cast for each."""
+    """Precision of matrix products."""
     attn_implementation: str | None = Field(default=None, min_length=1)
     """By transformers' names: `sdpa`, `eager`, `flash_attention_2` (needs flash_attn, on a GPU), or a kernel of the
     hub; None: the engine's own choice."""

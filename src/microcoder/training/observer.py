@@ -1,4 +1,4 @@
-"""Who watches a run: the command line's progress display, or nobody."""
+"""Observers of a run, such as the command line's progress display."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from microcoder.training.probe import Probe
 
 
 class Observer(Protocol):
-    """Told what happens, when it happens; must not change it."""
+    """Receives the events of a run; must not change it."""
 
     def phase(self, name: str) -> None:
         """A phase of a step has begun."""
@@ -21,14 +21,14 @@ class Observer(Protocol):
         """An evaluation on held-out problems is done."""
 
     def probe(self, probe: Probe) -> None:
-        """The untrained model was probed, and a temperature chosen."""
+        """A probe of the untrained model has chosen a temperature."""
 
     def note(self, text: str) -> None:
-        """Something worth a line has happened."""
+        """A message to show."""
 
 
 class Silent:
-    """Nobody watches."""
+    """Shows nothing."""
 
     def phase(self, name: str) -> None:
         """Ignore."""

@@ -28,7 +28,7 @@ PACKAGE_OF: dict[str, str] = {
     "adamw_torch_8bit": "torchao",
     "adamw_torch_4bit": "torchao",
 }
-"""What an optimizer needs besides torch."""
+"""Package that an optimizer needs besides torch."""
 
 _MOMENT_BYTES = {
     "adamw_8bit": 2.1,
@@ -38,7 +38,7 @@ _MOMENT_BYTES = {
     "adamw_torch_4bit": 1.2,
     "adafactor": 0.1,
 }
-"""Bytes a parameter of both moments with their scales; paged ones move to the CPU only when the GPU is full."""
+"""Bytes per parameter of both moments with their scales; paged ones move to the CPU only when the GPU is full."""
 
 _MIN_LR = ("num_cycles", "min_lr", "min_lr_rate")
 SCHEDULE_OPTIONS: dict[str, tuple[str, ...]] = {
@@ -62,7 +62,7 @@ SCHEDULE_OPTIONS: dict[str, tuple[str, ...]] = {
 }
 """Options of each schedule, by transformers' names."""
 IN_STEPS = ("num_decay_steps", "num_stable_steps", "timescale")
-"""Options that count: in training steps here, in updates there."""
+"""Options in training steps here, in updates there."""
 
 
 class OptimizerConfig(Config):
@@ -84,9 +84,10 @@ class OptimizerConfig(Config):
         "inverse_sqrt",
         "warmup_stable_decay",
     ] = "constant_with_warmup"
-    """Of the learning rate over the run, by transformers' names."""
+    """Learning-rate schedule, by transformers' names."""
     schedule_options: dict[str, Any] = Field(default={})
-    """By transformers' names, such as min_lr_rate = 0.1 of `cosine_with_min_lr`; what counts, counts training steps."""
+    """Options of the schedule by transformers' names, such as min_lr_rate = 0.1 for `cosine_with_min_lr`; counts are in
+    training steps."""
     warmup_steps: int = Field(default=0, ge=0)
     """Training steps over which the learning rate rises from 0."""
     weight_decay: float = Field(default=0.0, ge=0)
@@ -95,7 +96,7 @@ class OptimizerConfig(Config):
     max_grad_norm: float = Field(default=1.0, gt=0)
 
     def moment_bytes(self, weight_bytes: int) -> float:
-        """Return what it keeps a parameter, in bytes: AdamW's two moments, or what its kin make of them.
+        """Return the bytes of optimizer state per parameter.
 
         Args:
             weight_bytes: of a trained parameter; torch keeps moments in the weights' type.

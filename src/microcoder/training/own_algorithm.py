@@ -1,4 +1,4 @@
-"""An advantage and a mask of the user's own, checked where they are called: what they return decides an update."""
+"""User-defined advantages and masks, with checks of what they return."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microcoder.extensions import Extension, load_extension
-from microcoder.training.advantages import ADVANTAGES, Advantage
+from microcoder.training.algorithm.advantages import ADVANTAGES, Advantage
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.masking_config import OwnMasking
 from microcoder.types import Program, Rollout, Verdict
@@ -15,7 +15,7 @@ from microcoder.types import Program, Rollout, Verdict
 
 @dataclass(frozen=True, slots=True)
 class OwnAdvantage:
-    """Turns the rewards of a group into advantages, by a function `(rewards_G) -> advantages_G`."""
+    """A user-defined advantage: a function `(rewards_G) -> advantages_G`."""
 
     extension: Extension
 
@@ -23,7 +23,7 @@ class OwnAdvantage:
         """Return the group's advantages.
 
         Raises:
-            ConfigError: the function failed, or what it returned cannot be learnt from; where it is.
+            ConfigError: the function failed, or what it returned cannot be learnt from; if it is.
         """
         advantages_G = self.extension(list(rewards_G))
         if not isinstance(advantages_G, Sequence) or len(advantages_G) != len(rewards_G):
@@ -43,7 +43,7 @@ class OwnAdvantage:
 
 @dataclass(frozen=True, slots=True)
 class OwnMask:
-    """Decides about a rollout, by a function `(rollout, program, verdict, draw) -> str | bool | None`."""
+    """A user-defined mask: a function `(rollout, program, verdict, draw) -> str | bool | None`."""
 
     extension: Extension
 
@@ -53,7 +53,7 @@ class OwnMask:
         """Return why the rollout is masked, or None when it is not.
 
         Raises:
-            ConfigError: the function failed, or returned something else; where it is.
+            ConfigError: the function failed, or returned something else; if it is.
         """
         reason = self.extension(rollout, program, verdict, draw)
         if reason is not None and not isinstance(reason, str | bool):
@@ -62,10 +62,10 @@ class OwnMask:
 
 
 def load_advantage(algorithm: AlgorithmConfig) -> Extension:
-    """Return what turns rewards into advantages, built-in or not.
+    """Return an advantage function, built-in or user-defined.
 
     Raises:
-        ConfigError: it is not to be had.
+        ConfigError: it cannot be loaded.
     """
     return load_extension("advantage", algorithm.advantage, builtins=ADVANTAGES, options=algorithm.advantage_options)
 
@@ -74,7 +74,7 @@ def build_advantage(algorithm: AlgorithmConfig) -> Advantage:
     """Return an algorithm's advantage as one function.
 
     Raises:
-        ConfigError: it is not to be had.
+        ConfigError: it cannot be loaded.
     """
     extension = load_advantage(algorithm)
     return extension if extension.source is None else OwnAdvantage(extension)
@@ -84,7 +84,7 @@ def load_mask(masking: OwnMasking) -> Extension:
     """Return the function of a mask of the user's own.
 
     Raises:
-        ConfigError: it is not to be had.
+        ConfigError: it cannot be loaded.
     """
     return load_extension("mask", masking.name, builtins={}, options=masking.options)
 
@@ -93,6 +93,6 @@ def build_own_mask(masking: OwnMasking) -> OwnMask:
     """Return such a mask.
 
     Raises:
-        ConfigError: its function is not to be had.
+        ConfigError: its function cannot be loaded.
     """
     return OwnMask(load_mask(masking))

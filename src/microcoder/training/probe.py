@@ -1,8 +1,8 @@
 """The probe: which temperature to train at, from the untrained model's accuracy and diversity (paper, section 3.2).
 
-Two bounds. Low: a temperature whose initial diversity is under the value that training converges to only loses
-diversity from there, and training fails. High: in the drastic range diversity swings and accuracy breaks down.
-Between them the lowest temperature is taken: it keeps most accuracy and lies farthest from the drastic range.
+Two bounds. Low: a temperature whose initial diversity is below the value that training converges to only loses
+diversity from there, and training fails. High: at unstable temperatures diversity swings and accuracy breaks down.
+The lowest temperature between them is chosen: it keeps most accuracy and is farthest from the unstable range.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
+from microcoder.files import read_json, write_json
 from microcoder.metrics import ScoredRollout, summarise_accuracy
-from microcoder.runs import RunDirectory, read_json, write_json
+from microcoder.runs import RunDirectory
+from microcoder.training.algorithm.temperature import step_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.sampling_config import DiversityTemperature, RolloutConfig
 from microcoder.training.tasks import Task
-from microcoder.training.temperature import step_temperature
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class ProbePoint:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The temperature to train at, and why."""
+    """The temperature to train at, and the reasons."""
 
     temperature: float
     reasons: tuple[str, ...]
@@ -61,7 +62,7 @@ class Probe:
 def summarise_point(scored_P_G: Sequence[Sequence[ScoredRollout]], *, temperature: float) -> ProbePoint:
     """Return the figures of one temperature's samples."""
     # Not at the top: numpy comes with an extra, and the command line reads probes without it.
-    from microcoder.training.diversity import measure_diversity
+    from microcoder.training.algorithm.diversity import measure_diversity
 
     samples = [sample for group in scored_P_G for sample in group]
     return ProbePoint(
@@ -86,30 +87,30 @@ def summarise_sweep(
 
 
 def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperature) -> Choice:
-    """Return the lowest temperature that is neither under the converged diversity nor drastic.
+    """Return the lowest temperature that is neither below the converged diversity nor unstable.
 
-    Where no temperature is both: the highest that is not drastic. Where all are drastic: the most accurate.
+    If there is none: the highest stable one. If all are unstable: the most accurate.
     """
     best = max((point.accuracy or 0.0 for point in points), default=0.0)
-    drastic = {point.temperature: _why_drastic(point, best, settings) for point in points}
-    calm = [point for point in points if not drastic[point.temperature]]
-    reasons = [_describe(point, drastic[point.temperature], settings) for point in points]
+    unstable = {point.temperature: _why_unstable(point, best, settings) for point in points}
+    calm = [point for point in points if not unstable[point.temperature]]
+    reasons = [_describe(point, unstable[point.temperature], settings) for point in points]
     if not best:
-        reasons.append("no sample was right at any temperature: accuracy says nothing about the drastic range")
+        reasons.append("no sample was right at any temperature: accuracy does not show the unstable range")
     high_enough = [point for point in calm if not _is_low(point, settings)]
     if high_enough:
         chosen = high_enough[0]
-        reasons.append(f"{chosen.temperature:g} is the lowest that is neither too low nor drastic")
+        reasons.append(f"{chosen.temperature:g} is the lowest that is neither too low nor unstable")
     elif calm:
         chosen = calm[-1]
         reasons.append(
-            f"no temperature is both; {chosen.temperature:g} is the highest that is not drastic, and diversity may "
+            f"no temperature is both; {chosen.temperature:g} is the highest stable one, and diversity may "
             "fall from where it starts: watch it, try a finer grid, or give rollout.diversity_watch.answers"
         )
     else:
         chosen = max(points, key=lambda point: (point.accuracy or 0.0, -point.temperature))
         reasons.append(
-            f"every temperature is drastic; {chosen.temperature:g} is the most accurate: add lower ones to "
+            f"every temperature is unstable; {chosen.temperature:g} is the most accurate: add lower ones to "
             "rollout.temperature.grid"
         )
     return Choice(chosen.temperature, tuple(reasons))
@@ -135,7 +136,7 @@ def read_temperature(
     """Return the temperature of a step, from the recipe, the run's probe where that chose it, and its earlier steps.
 
     Raises:
-        DataError: a probe was to choose, and there is none.
+        DataError: the schedule needs a probe, and there is none.
     """
     return step_temperature(
         rollout.temperature,
@@ -182,7 +183,7 @@ def read_probe(run: RunDirectory) -> Probe:
 
 
 def has_probe(run: RunDirectory, config: TrainConfig) -> bool:
-    """Return whether the run directory holds a probe of this very model, problems and sampling."""
+    """Return whether the run directory holds a probe of exactly this model, problems and sampling."""
     return run.probe.exists() and read_probe(run).digest == probe_digest(config)
 
 
@@ -190,7 +191,7 @@ def _is_low(point: ProbePoint, settings: DiversityTemperature) -> bool:
     return point.diversity is None or point.diversity < settings.converged_diversity
 
 
-def _why_drastic(point: ProbePoint, best_accuracy: float, settings: DiversityTemperature) -> str:
+def _why_unstable(point: ProbePoint, best_accuracy: float, settings: DiversityTemperature) -> str:
     if point.diversity is not None and point.diversity > settings.max_diversity:
         return f"diversity is over {settings.max_diversity:g}"
     if (point.accuracy or 0.0) < settings.min_accuracy_share * best_accuracy:
@@ -198,13 +199,13 @@ def _why_drastic(point: ProbePoint, best_accuracy: float, settings: DiversityTem
     return ""
 
 
-def _describe(point: ProbePoint, drastic: str, settings: DiversityTemperature) -> str:
+def _describe(point: ProbePoint, unstable: str, settings: DiversityTemperature) -> str:
     figures = (
         f"temperature {point.temperature:g}: accuracy {'-' if point.accuracy is None else f'{point.accuracy:.3f}'}, "
         f"diversity {'-' if point.diversity is None else f'{point.diversity:.3f}'}"
     )
-    if drastic:
-        return f"{figures}: drastic, {drastic}"
+    if unstable:
+        return f"{figures}: unstable, {unstable}"
     if _is_low(point, settings):
         return f"{figures}: too low, training would converge to {settings.converged_diversity:g} and start under it"
     return f"{figures}: fits"

@@ -1,4 +1,4 @@
-"""How problems are asked: the `[prompt]` table of recipes and of evaluations, and what it means."""
+"""Prompts: the `[prompt]` table of recipes and evaluations."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from microcoder.types import Problem
 
 
 class PromptConfig(Config):
-    """How problems are asked."""
+    """The prompt of a problem."""
 
     style: str = Field(default="instruct", min_length=1)
     """`instruct`: the statement and the answer's format; `bare`: the statement alone; `template`: `options.text`, with
     {statement} and {instruction} filled in; or your own function: path/to/file.py:function."""
     options: dict[str, Any] = Field(default={})
-    """Of the style: `text` of `template`, the keyword-only parameters of your own function."""
+    """Options of the style: `text` of `template`, keyword-only parameters of your own function."""
     system: str | None = None
     """A system turn."""
     examples: Path | None = None
-    """Problem file: its problems, each with its `reference` as the answer, come before every question."""
+    """Few-shot examples: a problem file whose problems, answered by their `reference`, precede every question."""
     num_examples: int | None = Field(default=None, ge=1)
-    """How many of them, from the first; None: all."""
+    """Number of examples, from the first; None: all."""
     chat_template_options: dict[str, JsonValue] = Field(default={})
     """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
 
@@ -40,10 +40,10 @@ class PromptConfig(Config):
 
 
 def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
-    """Return how a `[prompt]` table asks; `style` in place of its own.
+    """Return the prompt style of a `[prompt]` table; `style` overrides its own.
 
     Raises:
-        ConfigError: the style is not to be had.
+        ConfigError: the style cannot be loaded.
         DataError: the file of examples is missing, broken or too short.
     """
     examples = read_examples(config)
@@ -51,7 +51,7 @@ def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
 
 
 def read_examples(config: PromptConfig) -> list[Problem]:
-    """Return the problems that are shown with their answers.
+    """Return the few-shot examples.
 
     Raises:
         DataError: the file is missing, broken or too short.
@@ -68,7 +68,7 @@ def read_examples(config: PromptConfig) -> list[Problem]:
 
 
 def refuse_given_away(examples: Sequence[Problem], asked: Sequence[Problem]) -> None:
-    """Refuse examples that are among the problems asked: their answers would stand in the prompt.
+    """Refuse few-shot examples that are also asked: the prompt would contain the answer.
 
     Raises:
         DataError: which.

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from microcoder.errors import EvaluatorFault, TrainingError
+from microcoder.files import append_row
 from microcoder.metrics import (
     EvaluationMetrics,
     ScoredRollout,
@@ -20,10 +21,10 @@ from microcoder.metrics import (
     summarise_accuracy,
     summarise_mismatch,
 )
-from microcoder.runs import RunDirectory, append_row, write_rollouts
-from microcoder.training.advantages import has_signal
+from microcoder.runs import RunDirectory, write_rollouts
 from microcoder.training.alarms import Alarm, find_alarms
-from microcoder.training.diversity import measure_diversity
+from microcoder.training.algorithm.advantages import has_signal
+from microcoder.training.algorithm.diversity import measure_diversity
 from microcoder.training.sampling_config import DiversityWatch
 from microcoder.types import Outcome
 
@@ -32,15 +33,15 @@ Groups = Sequence[Sequence[ScoredRollout]]
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """What was written about a step."""
+    """The record of a step."""
 
     metrics: StepMetrics
     new_alarms: Sequence[Alarm]
-    """Alarms that did not hold at the step before."""
+    """Alarms that are new at this step."""
 
 
 def refuse_divergence(run: RunDirectory, optimizer: Mapping[str, float], *, step: int, learning_rate: float) -> None:
-    """Refuse an update whose loss or gradient is no number.
+    """Refuse an update whose loss or gradient is not finite.
 
     Raises:
         TrainingError: which, and what to type.
@@ -79,9 +80,9 @@ def record_step(
         optimizer: means over the step's updates.
         seconds: wall time by phase.
         filtered_P_G: groups that dynamic filtering left out; counted, and in no other figure and no file.
-        num_filtered: groups that an engine has left out by itself and tells no more of.
+        num_filtered: number of groups that the engine has dropped itself.
         history: the metrics rows of the steps before.
-        watch: how a decline of diversity is told.
+        watch: how a decline of diversity is detected.
         breaks: steps at which the temperature schedule jumps.
     """
     samples = [sample for group in scored_P_G for sample in group]

@@ -11,7 +11,7 @@ from microcoder.rewards import BUILTINS, RewardSum, load_rewards
 
 
 class RewardConfig(Config):
-    """One reward; a recipe has a list of them, `[[rewards]]`, whose weighted sum is what is learnt from."""
+    """One reward of the list `[[rewards]]`, whose weighted sum is the reward of a response."""
 
     name: str = Field(min_length=1)
     """`all_tests` (1 when every test passed, else 0: the paper's), `fraction` (of the tests), `format` (1 when the
@@ -19,7 +19,7 @@ class RewardConfig(Config):
     weight: float = Field(default=1.0, allow_inf_nan=False)
     """Negative for a penalty."""
     options: dict[str, Any] = Field(default={})
-    """Of your own function: its keyword-only parameters."""
+    """Keyword-only parameters of your own function."""
 
     @model_validator(mode="before")
     @classmethod
@@ -37,11 +37,11 @@ def build_rewards(rewards: tuple[RewardConfig, ...]) -> RewardSum:
     """Return a recipe's rewards as one function.
 
     Raises:
-        ConfigError: one is not to be had.
+        ConfigError: one cannot be loaded.
     """
     return load_rewards([(reward.name, reward.weight, reward.options) for reward in rewards])
 
 
 def looks_at_all_tests(reward: RewardConfig) -> bool:
-    """Whether it is a built-in that looks at tests after the first that fails; of others the function itself says."""
+    """Whether this built-in reward needs the tests after the first failure; other functions declare it themselves."""
     return bool(getattr(BUILTINS.get(reward.name), "needs_all_tests", False))

@@ -1,4 +1,4 @@
-"""Room on the disk: what a run's checkpoints take, and what is left where they go."""
+"""Disk space: the size of a run's checkpoints, and the free space for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """What checkpoints take, and what there is."""
+    """Disk space that checkpoints need, and that is free."""
 
     folder: Path
     """The nearest folder that exists."""
@@ -30,7 +30,7 @@ class DiskSpace:
     def __str__(self) -> str:
         here = f"{self.folder} has {show_bytes(self.free_bytes)} free"
         if self.checkpoint_bytes is None:
-            return f"{here}; what a checkpoint takes is unknown here"
+            return f"{here}; the size of a checkpoint is unknown"
         return (
             f"{here}; a checkpoint takes about {show_bytes(self.checkpoint_bytes)}, "
             f"and up to {self.num_checkpoints} are there at a time"
@@ -38,7 +38,7 @@ class DiskSpace:
 
 
 def measure_room(config: TrainConfig, root: Path) -> DiskSpace:
-    """Return what a run's checkpoints take, from the latest one where there is one, and what is left for them."""
+    """Return the disk space of a run's checkpoints, measured on the latest if there is one, and the free space."""
     run = RunDirectory(root)
     step = run.latest_checkpoint_step()
     size = _folder_bytes(run.checkpoint(step)) if step is not None else _least_checkpoint_bytes(config)
@@ -48,14 +48,14 @@ def measure_room(config: TrainConfig, root: Path) -> DiskSpace:
 
 
 def check_room(config: TrainConfig, root: Path) -> None:
-    """Refuse to begin a run whose first checkpoint cannot be written.
+    """Refuse to start a run whose first checkpoint does not fit on the disk.
 
     Raises:
         TrainingError: how much there is, how much is needed.
     """
     room = measure_room(config, root)
     if not RunDirectory(root).checkpoint_steps() and room.free_bytes < (room.checkpoint_bytes or 0):
-        raise TrainingError(f"no room for a checkpoint: {room}; make room, or use a --run-dir on another disk")
+        raise TrainingError(f"no room for a checkpoint: {room}; free some space, or use a --run-dir on another disk")
 
 
 def show_bytes(number: float) -> str:

@@ -1,4 +1,4 @@
-"""How responses are sampled: temperature over the run, length over the run, and what is watched."""
+"""Sampling: temperature and length over the run, and the watch on diversity."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class ConstantTemperature(Config):
 
 
 class TemperatureStage(Config):
-    """A temperature from a step on."""
+    """A stage of the temperature."""
 
     from_step: int = Field(ge=1)
     value: float = Field(gt=0, le=4)
 
 
 class StagedTemperature(Config):
-    """Low first, then high: transitions at given steps (never a continuous ramp: it damages diversity for good)."""
+    """Low first, then high, at given steps (a continuous ramp damages diversity for good)."""
 
     kind: Literal["staged"]
     stages: tuple[TemperatureStage, ...] = Field(min_length=1)
@@ -45,16 +45,17 @@ class DiversityTemperature(Config):
     grid: tuple[Annotated[float, Field(gt=0, le=4)], ...] = Field(
         default=(0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8), min_length=1
     )
-    """Temperatures that are tried, ascending."""
+    """Temperatures to try, ascending."""
     num_problems: int = Field(default=64, ge=1)
-    """Training problems that are sampled at each temperature, `num_samples` times each."""
+    """Training problems to sample at each temperature, `num_samples` times each."""
     converged_diversity: float = Field(default=0.7, gt=0, lt=1)
     """Where diversity settles in training; 0.7 is the paper's at temperature 1.2. Another model or response length has
     its own: the mean over the last quarter of an earlier run."""
     max_diversity: float = Field(default=0.9, gt=0, le=1)
-    """Above it a temperature is drastic: the paper's 1.8 starts at 0.97 and falls to 0.6 within 50 steps."""
+    """Initial diversity above which a temperature is unstable: the paper's 1.8 starts at 0.97 and falls to 0.6 within
+    50 steps."""
     min_accuracy_share: float = Field(default=0.8, ge=0, le=1)
-    """A temperature that keeps less than this share of the best accuracy is drastic too."""
+    """A temperature with less than this share of the best accuracy is unstable, too."""
 
     @model_validator(mode="after")
     def _grid_ascends(self) -> DiversityTemperature:
@@ -64,7 +65,7 @@ class DiversityTemperature(Config):
 
 
 class AblationRamp(Config):
-    """For ablation only: temperature rises step by step, which was seen to damage diversity for good."""
+    """For ablation only: temperature rises step by step, which damages diversity for good."""
 
     kind: Literal["ablation_ramp"]
     start: float = Field(gt=0, le=4)
@@ -77,21 +78,21 @@ TemperatureSchedule = ConstantTemperature | StagedTemperature | DiversityTempera
 
 
 class LengthStage(Config):
-    """A longer limit from a step on."""
+    """A stage with a longer length limit."""
 
     from_step: int = Field(ge=2)
     max_response_tokens: int = Field(ge=1)
 
 
 class DiversityWatch(Config):
-    """Announces a steady decline of diversity, and answers it where told how."""
+    """Warns of a steady decline of diversity, and can answer it with a higher temperature."""
 
     window_steps: int = Field(default=50, ge=4)
-    """Steps that a trend is read from."""
+    """Number of steps of a trend."""
     min_drop: float = Field(default=0.05, gt=0, lt=1)
-    """Share of its level that diversity loses over the window in a decline; the paper's failing run at 0.6 lost 6 %."""
+    """Relative loss of diversity over the window that counts as a decline; the paper's failing run at 0.6 lost 6 %."""
     answers: tuple[Annotated[float, Field(gt=0, le=4)], ...] = ()
-    """Temperatures to go to, one at each decline, each held until the next; empty: declines are announced only."""
+    """Temperatures to switch to, one at each decline, each held until the next; empty: only warn."""
 
     @model_validator(mode="after")
     def _answers_ascend(self) -> DiversityWatch:
@@ -101,12 +102,12 @@ class DiversityWatch(Config):
 
 
 class RolloutConfig(Config):
-    """How responses are sampled."""
+    """Sampling of responses."""
 
     num_samples: int = Field(default=8, ge=2)
     """Responses per problem: the group, G."""
     max_response_tokens: int = Field(default=8192, ge=1)
-    """L_max, from the first step."""
+    """L_max: the length limit from the first step."""
     length_stages: tuple[LengthStage, ...] = ()
     """Extensions of L_max: `[{from_step = 260, max_response_tokens = 8192}]`; empty: one limit for the whole run."""
     temperature: Annotated[
@@ -124,7 +125,7 @@ class RolloutConfig(Config):
 
     @property
     def corrects_mismatch(self) -> bool:
-        """Whether the sampler's log-probs are asked for, and the loss is weighed by them."""
+        """Whether the sampler's log-probs are collected to weight the loss."""
         return self.backend != "transformers" and self.mismatch.correction != "off"
 
     @property

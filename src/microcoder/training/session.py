@@ -1,4 +1,4 @@
-"""A run, whole: start or resume, train by an engine, finish. One function, `run_training`, read top to bottom."""
+"""A training run from start to finish: `run_training`, to be read top to bottom."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from typing import Any, Protocol
 
 from microcoder.errors import ConfigError, TrainingError
 from microcoder.extensions import ExtensionSource, describe_file
-from microcoder.runs import RunDirectory, check_unchanged, check_writable, read_json, write_json, write_text
-from microcoder.serving.judging import BatchJudge
+from microcoder.files import check_unchanged, check_writable, read_json, write_json, write_text
+from microcoder.runs import RunDirectory
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
+from microcoder.training.engine_inputs import EngineInputs
 from microcoder.training.extractor_config import build_extractor
 from microcoder.training.failures import explain_failures
 from microcoder.training.judging import open_judge
 from microcoder.training.loggers import LoggingObserver, check_loggers, open_loggers
-from microcoder.training.manifest import build_manifest, changed_keys, changed_rounding
+from microcoder.training.manifest import build_manifest, changed_keys, changed_rounding, describe_changes
 from microcoder.training.masking_config import OwnMasking
 from microcoder.training.observer import Observer
 from microcoder.training.own_algorithm import load_advantage, load_mask
@@ -30,7 +31,7 @@ from microcoder.training.probe import Probe, has_probe, read_probe
 from microcoder.training.prompt_config import build_asker
 from microcoder.training.reward_config import build_rewards
 from microcoder.training.room import check_room
-from microcoder.training.tasks import Tasks, load_tasks
+from microcoder.training.tasks import load_tasks
 
 ENGINES = {
     "trl": "microcoder.training.engines.trl.engine",
@@ -39,7 +40,7 @@ ENGINES = {
 
 
 class Engine(Protocol):
-    """What an engine module offers; it translates, and decides nothing."""
+    """The interface of an engine module, which translates and decides nothing."""
 
     def is_main_process(self) -> bool:
         """Return whether this process writes the run's files; of several, one does."""
@@ -48,36 +49,17 @@ class Engine(Protocol):
         """Wait until all processes of the run have come here."""
 
     def describe_machine(self, config: TrainConfig) -> dict[str, Any]:
-        """Return what the results may depend on: devices, processes, threads."""
+        """Return the machine's properties that results may depend on: devices, processes, threads."""
 
     def load_policy(self, config: TrainConfig, *, observer: Observer) -> Any:
-        """Load, or build, the starting weights; `train` gets them back."""
+        """Load or build the starting weights; they are passed to `train`."""
 
     def train(
-        self,
-        config: TrainConfig,
-        *,
-        policy: Any,
-        tasks: Tasks,
-        judge: BatchJudge,
-        run: RunDirectory,
-        run_clock: RunClock,
-        resume_step: int | None,
-        observer: Observer,
-        callbacks: Sequence[Any],
+        self, inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[Any]
     ) -> None:
-        """Run the steps that are missing; `callbacks` are of the engine's own kind."""
+        """Run the missing steps; `callbacks` are of the engine's own type."""
 
-    def probe(
-        self,
-        config: TrainConfig,
-        *,
-        policy: Any,
-        tasks: Tasks,
-        judge: BatchJudge,
-        run: RunDirectory,
-        observer: Observer,
-    ) -> None:
+    def probe(self, inputs: EngineInputs) -> None:
         """Sample the untrained model over a grid of temperatures and record which one was chosen."""
 
     def export_model(self, config: TrainConfig, *, policy: Any, checkpoint: Path, target: Path) -> None:
@@ -92,14 +74,14 @@ def run_training(
     command: Sequence[str] = (),
     callbacks: Sequence[Any] = (),
 ) -> dict[str, Any]:
-    """Train, or go on with a run that was cut off; return its summary.
+    """Start or resume a training run; return its summary.
 
     Nothing is written before the config, the problems and the model have been checked.
 
     Args:
         config: the recipe.
         run_directory: where the run is, or will be.
-        observer: told what happens.
+        observer: receives the run's events.
         command: recorded in the manifest.
         callbacks: of the engine's own kind (TRL: `transformers.TrainerCallback`); they see its model and state.
 
@@ -112,7 +94,7 @@ def run_training(
     run = RunDirectory(run_directory)
     check_run_directory(run, config)
     if run.is_finished:
-        return _tell_finished(run, observer)
+        return _report_finished(run, observer)
     check_loggers(config.logging)
     extensions = find_extensions(config)
     check_room(config, run.root)
@@ -129,14 +111,14 @@ def _run(
     callbacks: Sequence[Any],
     extensions: Sequence[ExtensionSource],
 ) -> dict[str, Any]:
-    """Run what is missing of a run whose folder and loggers were checked."""
+    """Run the missing steps after folder and loggers are checked."""
     # The Hub's library comes with training; the recipe can be read without it.
     from microcoder.training.hub_push import PushingObserver, open_repository, push_model
     from microcoder.training.model_card import render_card
 
     tasks = load_tasks(config)
     for reason, number in tasks.left_out.items():
-        observer.note(f"{number} rows of {config.problems.kind} are no problem and left out: {reason}")
+        observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
     engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
     policy = engine.load_policy(config, observer=observer)
     leads = engine.is_main_process()
@@ -160,7 +142,7 @@ def _run(
                 _open_run(run, manifest, config, observer=observer)
         engine.wait_for_everyone()
         if run.is_finished:
-            return _tell_finished(run, observer)
+            return _report_finished(run, observer)
         resume_step = run.latest_checkpoint_step()
         run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
         for line in describe_batches(config, num_processes=engine.describe_machine(config)["num_processes"]):
@@ -172,17 +154,9 @@ def _run(
         loggers = open_loggers(config.logging, run, resume_step=resume_step or 0) if leads else []
         try:
             if resume_step != config.num_steps:
-                engine.train(
-                    config,
-                    policy=policy,
-                    tasks=tasks,
-                    judge=judge,
-                    run=run,
-                    run_clock=run_clock,
-                    resume_step=resume_step,
-                    observer=LoggingObserver(observer, loggers) if loggers else observer,
-                    callbacks=callbacks,
-                )
+                watching = LoggingObserver(observer, loggers) if loggers else observer
+                inputs = EngineInputs(config, policy, tasks, judge, run, watching)
+                engine.train(inputs, run_clock=run_clock, resume_step=resume_step, callbacks=callbacks)
         finally:
             for logger in loggers:
                 logger.close()
@@ -199,16 +173,16 @@ def _run(
 
 
 def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -> Probe:
-    """Probe the untrained model of a recipe, unless the folder holds that probe already; `train` goes on from it.
+    """Probe the untrained model of a recipe, unless the folder holds that probe already; `train` uses it.
 
     Raises:
-        ConfigError: the recipe's temperature is not left to a probe, or it contradicts the machine or the problems.
+        ConfigError: the recipe's temperature does not need a probe, or it contradicts the machine or the problems.
         DataError: the problem files or the model folder are wrong.
         TrainingError: the folder holds a run under another config.
     """
     if config.rollout.temperature.kind != "diversity":
         raise ConfigError(
-            f'rollout.temperature.kind = "{config.rollout.temperature.kind}" leaves nothing to a probe; type '
+            f'rollout.temperature.kind = "{config.rollout.temperature.kind}" needs no probe; type '
             "--rollout.temperature.kind diversity"
         )
     run = RunDirectory(run_directory)
@@ -223,15 +197,15 @@ def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -
         open_judge(config.evaluator, tasks.problems) as (judge, _),
         run.lock() if engine.is_main_process() else nullcontext(),
     ):
-        engine.probe(config, policy=policy, tasks=tasks, judge=judge, run=run, observer=observer)
+        engine.probe(EngineInputs(config, policy, tasks, judge, run, observer))
     return read_probe(run)
 
 
 def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
-    """Refuse a folder that holds something else than this run, or that cannot be written.
+    """Check that the folder is empty or holds this run, and is writable.
 
     Raises:
-        TrainingError: what is there, which keys differ, and what to type.
+        TrainingError: it is not; what it holds, which keys differ, and what to type.
     """
     if run.has_begun:
         recorded = run.read_manifest().get("config")
@@ -239,8 +213,8 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
             raise TrainingError(f"{run.manifest} was not written by `microcoder train`; use another --run-dir")
         if changes := changed_keys(recorded, config):
             raise TrainingError(
-                f"{run.root} holds a run under another config ({'; '.join(changes)}); "
-                f"use the same config to go on with it, or another --run-dir"
+                f"{run.root} holds a run under another config ({describe_changes(changes)}); "
+                f"use the same config to resume it, or another --run-dir"
             )
         return
     check_writable(run.root, TrainingError)
@@ -284,7 +258,7 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
     recorded = run.read_manifest()
     if "environment" not in recorded:
         raise TrainingError(
-            f"{run.root} was begun by an older version, which did not note the Python and the packages of programs; "
+            f"{run.root} was started by an older version, which did not record Python and packages; "
             "use another --run-dir"
         )
     began, now = (
@@ -294,18 +268,18 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
     check_unchanged(run.root, began, now, TrainingError)
     if edited := _find_edited(recorded.get("extensions", ()), manifest["extensions"]):
         raise TrainingError(
-            f"{run.root} began with another version of {edited}; put back what it began with, or use another --run-dir"
+            f"{run.root} began with another version of {edited}; restore the original, or use another --run-dir"
         )
     imported, now = (_importable(judged_by) for judged_by in (recorded, manifest))
     if imported != now:
         raise TrainingError(
             f"{run.root} began with programs that import the packages {json.dumps(imported)}, now it is "
-            f"{json.dumps(now)}; put back what it began with, or use another --run-dir"
+            f"{json.dumps(now)}; restore the original, or use another --run-dir"
         )
     if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
         observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
     if recorded["packages"] != manifest["packages"]:
-        observer.note(f"going on under other packages than the run began with: {json.dumps(manifest['packages'])}")
+        observer.note(f"resuming with other package versions than at the start: {json.dumps(manifest['packages'])}")
     if changes := changed_rounding(recorded["config"], config):
         observer.note(
             f"resumed under another {'; '.join(changes)}: the last bits of the weights may differ from here on"
@@ -313,14 +287,14 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
     shutil.rmtree(run.checkpoints / STAGING, ignore_errors=True)
     step = run.latest_checkpoint_step()
     run.rewind(-1 if step is None else step)
-    observer.note(f"starting {run.root} again" if step is None else f"going on with {run.root} after step {step}")
+    observer.note(f"restarting {run.root}" if step is None else f"resuming {run.root} after step {step}")
 
 
 def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
-    """Return what a recipe brings along: loaded, with its options checked, before anything else is.
+    """Load a recipe's extensions and check their options, before anything else.
 
     Raises:
-        ConfigError: something is not to be had, or cannot see what it looks at.
+        ConfigError: one cannot be loaded, or needs something that the recipe leaves out.
     """
     rewards = build_rewards(config.rewards)
     if needy := rewards.needs_all_tests:
@@ -337,7 +311,7 @@ def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
 
 
 def _find_edited(began: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the first extension whose file is no longer what a run began with."""
+    """Return the first extension whose file has changed since the run began."""
     known = {(record["noun"], record["reference"]): record["digest"] for record in began}
     for record in now:
         if known.get((record["noun"], record["reference"])) != record["digest"]:
@@ -346,10 +320,10 @@ def _find_edited(began: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, 
 
 
 def _importable(manifest: Mapping[str, Any]) -> list[str]:
-    """Return which packages programs may import, by the manifest of a run."""
+    """Return the packages that programs may import, from the manifest of a run."""
     return manifest["environment"]["packages"]["pins"]
 
 
-def _tell_finished(run: RunDirectory, observer: Observer) -> dict[str, Any]:
-    observer.note(f"{run.root} is finished already; its summary and report are there")
+def _report_finished(run: RunDirectory, observer: Observer) -> dict[str, Any]:
+    observer.note(f"{run.root} is already finished; showing its summary and report")
     return read_json(run.summary, what="run summary")

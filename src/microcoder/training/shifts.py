@@ -1,4 +1,4 @@
-"""What training did to responses that it never saw: the change of their log-probability, response by response.
+"""The change of held-out responses' log-probability by training, response by response.
 
 The responses are those that the untrained model wrote to held-out problems, so two runs from one model are compared
 on the same ones, and a difference between them is due to nothing else. A run of one step shows what a rule (a mask, a
@@ -17,8 +17,8 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from microcoder.errors import DataError
+from microcoder.training.algorithm.masking import repeats
 from microcoder.training.chat import render_chat
-from microcoder.training.masking import repeats
 from microcoder.training.weights import load_tokenizer
 
 _ROWS_AT_ONCE = 64
@@ -38,7 +38,7 @@ class TokenizedResponse:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """What became of one response."""
+    """The change of one response."""
 
     response: TokenizedResponse
     change: float
@@ -61,7 +61,7 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
     if len(responses) < _LEAST_READ_SHARE * len(rows):
         raise DataError(
             f"{len(rows) - len(responses)} of {len(rows)} responses read otherwise than they were sampled: the "
-            f"tokenizer in {before} writes one text in several ways, so their log-probability is not to be had from it"
+            f"tokenizer in {before} writes one text in several ways, so their log-probability cannot be computed"
         )
     old, new = (_log_probabilities(AutoModelForCausalLM.from_pretrained(m), responses) for m in (before, after))
     return [Shift(*row) for row in zip(responses, (new - old).tolist(), strict=True)]
@@ -82,7 +82,7 @@ def read_responses(tokenizer: PreTrainedTokenizerBase, rows: Sequence[dict[str, 
 
 
 def contrast_length(shifts: Sequence[Shift]) -> float | None:
-    """Return the mean change of truncated responses less that of whole ones; None where there are none of either."""
+    """Return the mean change of truncated responses less that of whole ones; None if there are none of either."""
     cut = [shift.change for shift in shifts if shift.response.is_truncated]
     whole = [shift.change for shift in shifts if not shift.response.is_truncated]
     return fmean(cut) - fmean(whole) if cut and whole else None

@@ -1,4 +1,4 @@
-"""`microcoder init`: a commented recipe for somebody's own model and problems, with the published settings."""
+"""`microcoder init`: a commented recipe for the user's model and problems, with the published settings."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from microcoder.config import SHIPPED
 from microcoder.dataset.published import check_format, find_format
 from microcoder.errors import ConfigError
+from microcoder.faults import explain_fault
 from microcoder.training.algorithm_config import ConditionalMasking
 from microcoder.training.config import BatchConfig, CheckpointConfig, EvaluationConfig, TrainConfig
 from microcoder.training.inputs import find_missing
@@ -21,7 +22,7 @@ from microcoder.training.memory import can_count, fits
 from microcoder.training.optimizer_config import OptimizerConfig
 from microcoder.training.sampling_config import ConstantTemperature, RolloutConfig
 from microcoder.training.starter_fit import Fit, fit_model
-from microcoder.training.starter_model import StarterModel, look_at_model
+from microcoder.training.starter_model import StarterModel, inspect_model
 
 _USUAL = "microcoder-grpo"
 _RECIPES = {path.stem: path for path in sorted((SHIPPED / "recipes" / "algorithms").glob("*.toml"))}
@@ -35,7 +36,7 @@ _PUBLISHED = "published"
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a recipe is wanted for."""
+    """The user's choices for a recipe."""
 
     model: str
     """A folder, or an id of the Hub."""
@@ -60,7 +61,7 @@ def write_recipe(wishes: Wishes) -> str:
     if wishes.algorithm not in ALGORITHMS:
         raise ConfigError(f"algorithm {wishes.algorithm!r} is unknown; use one of {', '.join(ALGORITHMS)}")
     problems = _problems(wishes)
-    model = look_at_model(wishes.model)
+    model = inspect_model(wishes.model)
 
     def write(fit: Fit | None) -> str:
         return "\n".join(_lines(wishes, model, fit, problems)) + "\n"
@@ -78,7 +79,7 @@ def write_recipe(wishes: Wishes) -> str:
         text = write(fit_model(model, wishes.gpu, holds=holds))
     except ValidationError as error:
         fault = error.errors()[0]
-        raise ConfigError(f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}") from None
+        raise ConfigError(explain_fault(fault, ".".join(map(str, fault["loc"])))) from None
     return text
 
 
@@ -155,7 +156,7 @@ def _model_lines(model: StarterModel, fit: Fit | None) -> Iterator[str]:
     billions = model.parameters / 1e9
     size = f"{billions:.1f} B parameters" if billions >= 0.1 else f"{1000 * billions:.1f} M parameters"
     if fit is None:
-        yield _line("compute_dtype", "float32", f"{size}, on the CPU: for trying out")
+        yield _line("compute_dtype", "float32", f"{size}, on the CPU: for a trial run")
         return
     yield f"# {size}: about {fit.gib:.0f} GiB with the sampler beside it; the dry run counts"
     if fit.is_whole:
@@ -169,7 +170,7 @@ def _model_lines(model: StarterModel, fit: Fit | None) -> Iterator[str]:
 
 
 def _prompt_lines(model: StarterModel) -> Iterator[str]:
-    """How problems are asked, where the model needs it said."""
+    """The `[prompt]` table, if the model needs one."""
     if model.has_chat_template is False:
         yield "# The tokenizer has no chat template: problems are asked in plain text, as base models are."
     if model.is_hybrid:

@@ -1,4 +1,4 @@
-"""What fits on a GPU: all weights or adapters, how long, how many rollouts a pass; for `microcoder init`.
+"""The largest settings that fit on a GPU: full or adapter training, length, rollouts per pass; for `microcoder init`.
 
 Rules of thumb (`count_gib`) find the candidates, for any model whose size is known; where its shape is known too, the
 count of the dry run (`memory`) decides.
@@ -46,7 +46,7 @@ _LAYER_VALUES = 34
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What was found to fit."""
+    """Settings that fit."""
 
     is_whole: bool
     """All weights are trained, in float32; otherwise LoRA adapters on bfloat16 weights."""
@@ -59,14 +59,14 @@ class Fit:
 def fit_model(
     model: StarterModel, gpu: str, *, holds: Callable[[Fit, float], bool | None] = lambda fit, gib: None
 ) -> Fit | None:
-    """Return the setting nearest to the published one that fits on one GPU; None on the CPU, where nothing is fitted.
+    """Return the setting nearest to the published one that fits on one GPU; None on the CPU, if nothing is fitted.
 
     All weights at 4K tokens or more come before adapters, a longer limit before larger passes.
 
     Args:
         model: what it is fitted for.
         gpu: one of `GPUS`.
-        holds: whether a GPU of so many GiB holds a setting, by an exact count; None where that cannot be counted.
+        holds: whether a GPU of so many GiB holds a setting, by an exact count; None if that cannot be counted.
 
     Raises:
         ConfigError: the GPU is unknown, or nothing fits.
@@ -107,7 +107,7 @@ def count_gib(model: StarterModel, *, is_whole: bool, response_tokens: int, roll
 
 
 def detect_gpu() -> str:
-    """Return the name in `GPUS` of this machine's first GPU, by NVIDIA's driver; `cpu` where there is none."""
+    """Return the name in `GPUS` of this machine's first GPU, by NVIDIA's driver; `cpu` if there is none."""
     for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         lines = file.read_text(encoding="utf-8", errors="replace").lower().splitlines()
         words = next((line for line in lines if line.startswith("model")), "").replace("rtx ", "rtx-")

@@ -1,4 +1,4 @@
-"""What a starter recipe has to know of a model: its sizes, its chat template. Files of this machine, no network."""
+"""Size and chat template of a model for a starter recipe, from local files, without network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REFERENCE_PARAMETERS, _REFERENCE_LAYERS, _REFERENCE_HIDDEN, _REFERENCE_KV = 1.7
 
 @dataclass(frozen=True, slots=True)
 class StarterModel:
-    """A model, as far as files tell."""
+    """The known properties of a model."""
 
     name: str
     """A folder or an id of the Hub, as it was given."""
@@ -32,19 +32,19 @@ class StarterModel:
     kv_size: int
     """Keys of one token in one layer: heads times their size."""
     max_context_tokens: int | None
-    """None where no config.json tells."""
+    """None without a config.json."""
     is_hybrid: bool
     """It thinks before it answers unless `enable_thinking = false` is given."""
     has_chat_template: bool | None
-    """None where no file tells."""
+    """None if unknown."""
 
 
-def look_at_model(name: str) -> StarterModel:
-    """Return what a folder, the Hub's cache or the name itself tells about a model.
+def inspect_model(name: str) -> StarterModel:
+    """Return a model's properties from its folder, the Hub's cache or its name.
 
     Raises:
         DataError: a folder that holds no model.
-        ConfigError: nothing tells how large it is.
+        ConfigError: its size is unknown.
     """
     folder = model_folder(name)
     if folder is not None:
@@ -53,8 +53,8 @@ def look_at_model(name: str) -> StarterModel:
     parameters = _count(name, dims)
     if parameters is None:
         raise ConfigError(
-            f"nothing tells how large {name} is: no folder here, not in the Hub's cache, no size such as 1.7B in its "
-            f"name; type: hf download {name}, and give it again"
+            f"the size of {name} is unknown: no folder here, not in the Hub's cache, no size such as 1.7B in its "
+            f"name; type: hf download {name}, and try again"
         )
     scale = (parameters / _REFERENCE_PARAMETERS) ** (1 / 3)
     hidden = dims.get("hidden_size") or round(_REFERENCE_HIDDEN * scale)

@@ -1,4 +1,4 @@
-"""What a run asks: the problems with their prompts, for training and held out."""
+"""The problems of a run with their prompts: training and held-out."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """What is trained on, and what accuracy is measured on."""
+    """Training and held-out tasks."""
 
     train: Sequence[Task]
     heldout: Sequence[Task]
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Rows of a published data set that are no problem, by reason."""
+    """Number of skipped dataset rows, by reason."""
 
     @property
     def problems(self) -> list[Problem]:
@@ -43,7 +43,7 @@ class Tasks:
         return [task.problem for task in (*self.train, *self.heldout)]
 
     def as_record(self) -> dict[str, Any]:
-        """Return what tells these problems and their prompts from others; a resumed run must ask the same."""
+        """Return a digest of the problems and their prompts, which a resumed run must share."""
         digest = hashlib.sha256()
         for task in (*self.train, *self.heldout):
             digest.update(task.problem.model_dump_json().encode())
@@ -82,7 +82,7 @@ def load_tasks(config: TrainConfig) -> Tasks:
 def _read_problems(
     problems: MicroProblems | ProblemFiles | HubProblems,
 ) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
-    """Return what is trained on, what is held out, and how many rows were left out."""
+    """Return training problems, held-out problems, and the number of skipped rows."""
     match problems:
         case MicroProblems():
             train, heldout = (
@@ -139,5 +139,5 @@ def _check_split(train: Sequence[Problem], heldout: Sequence[Problem]) -> None:
     if shared:
         raise DataError(
             f"{len(shared)} held-out problems are training problems too (first: {shared[0]!r}); "
-            "accuracy on them would say nothing: remove them from one of the two files"
+            "remove them from one of the two files, or accuracy is measured on training data"
         )

@@ -1,6 +1,6 @@
 """TRL's own options in a recipe, `[trl]`: which of them the recipe has a key for, or would be of no effect.
 
-Free of torch and TRL, so that a dry run can tell. Names that TRL does not have are told when it is loaded.
+Free of torch and TRL, for the dry run. Names that TRL does not have are reported when it is loaded.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_OURS = "MicroCoder does that itself"
+_OURS = "MicroCoder does this itself"
 RECIPE_KEYS: Mapping[str, str] = {
     "adam_beta1": "optimizer.beta1",
     "adam_beta2": "optimizer.beta2",
@@ -117,7 +117,7 @@ distribution another than the one that ratios are taken under (`top_p`, `repetit
 
 
 def refuse_decided(options: Mapping[str, Any]) -> None:
-    """Refuse options of `[trl]` that have a key in the recipe, or would change nothing.
+    """Refuse options of `[trl]` that have a key in the recipe, or would have no effect.
 
     Raises:
         ValueError: which, and what to use instead.

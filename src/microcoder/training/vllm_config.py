@@ -1,4 +1,4 @@
-"""Sampling with vLLM: where it runs and what it may take; and what is done where it and the trainer disagree."""
+"""Sampling with vLLM: placement, memory, and the correction for its mismatch with the trainer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class VllmConfig(Config):
     """vLLM under engine trl, with `rollout.backend = "vllm"`."""
 
     mode: Literal["colocate", "server"] = "colocate"
-    """`colocate`: in the training processes, on their GPUs, in turns; `server`: a `vllm serve` on GPUs of its own."""
+    """`colocate`: in the training processes, sharing their GPUs; `server`: a `vllm serve` on other GPUs."""
     max_model_tokens: int | None = Field(default=None, ge=2)
     """`colocate`: prompt and response together, what vLLM reserves memory for; None: the longest prompt and the longest
     response of the run, evaluation included."""
@@ -28,7 +28,7 @@ class VllmConfig(Config):
     server_host: str = "127.0.0.1"
     server_port: int = Field(default=8000, ge=1, le=65535)
     server_timeout_seconds: float = Field(default=240.0, gt=0)
-    """`server`: how long to wait for it to answer when a run starts."""
+    """`server`: how long to wait for its first answer when a run starts."""
     group_port: int = Field(default=51216, ge=1, le=65535)
     """`server`: the trainer's port that weights are sent from, over NCCL."""
 
@@ -70,7 +70,7 @@ class MismatchConfig(Config):
     """
 
     correction: Literal["off", "token", "sequence"] = "token"
-    """What a token's loss is multiplied by: nothing, its own ratio, or its response's. `sequence` grows with length."""
+    """Factor on a token's loss: none, its own ratio, or its response's, whose spread grows with length."""
     mode: Literal["truncate", "mask"] = "truncate"
     """Of a ratio above `threshold`: count it as the threshold, or drop what it belongs to."""
     threshold: float = Field(default=2.0, gt=1)

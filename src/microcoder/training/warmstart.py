@@ -25,10 +25,10 @@ from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 import microcoder.micro
+from microcoder.files import write_json
 from microcoder.machine import lock_file
 from microcoder.micro import Demonstration, generate_chain_demonstrations, generate_demonstrations
 from microcoder.micro.chains import ChainDemonstration
-from microcoder.runs import write_json
 from microcoder.training.config import TrainConfig
 from microcoder.training.model_config import MicroModel, WarmStartConfig
 from microcoder.training.muon import Muon
@@ -43,7 +43,7 @@ _EMBEDDING_RATE = 0.4
 """Learning rate of embeddings and norms (AdamW) as a share of that of the matrices (Muon)."""
 
 Progress = Callable[[int, int, float], None]
-"""Called now and then with the steps done, the steps in all and the loss."""
+"""Called regularly with the steps done, the total and the loss."""
 
 
 def find_model(config: TrainConfig, observer: Observer) -> str:
@@ -87,7 +87,8 @@ def build_micro_checkpoint(config: WarmStartConfig, *, cache: Path, on_progress:
 
 
 def checkpoint_digest(config: WarmStartConfig) -> str:
-    """Digest all that decides the weights: equal digests on one machine mean equal checkpoints."""
+    """Return a digest of everything that determines the weights: equal digests on one machine mean equal
+    checkpoints."""
     digest = hashlib.sha256(config.model_dump_json().encode())
     sources = sorted(Path(microcoder.micro.__file__).parent.rglob("*.py"))
     for source in [
@@ -137,14 +138,14 @@ def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) 
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """Demonstrations that are learnt from for some steps."""
+    """Demonstrations for some steps."""
 
     demonstrations: Sequence[Demonstration | ChainDemonstration]
     num_steps: int
 
 
 def _draw_lessons(config: WarmStartConfig) -> list[_Lesson]:
-    """Return what is learnt from, in order; of chains first how to think, then how demonstrations think in fact."""
+    """Return the stages of demonstrations; of chains first complete reasoning, then the mixture."""
     num, seed = config.num_demonstrations, config.seed
     if config.world == "operations":
         return [_Lesson(list(generate_demonstrations(num=num, seed=seed, noise=config.noise)), config.num_steps)]

@@ -1,4 +1,4 @@
-"""Hugging Face checkpoints: loaded whole, or refused with what is wrong."""
+"""Loading of Hugging Face checkpoints, with errors that say what is wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def load_checkpoint(
         reason = str(error).strip().split("\n")[0]
         if attn_implementation is not None and "attention" in str(error).lower():
             raise ConfigError(
-                f'model.attn_implementation = "{attn_implementation}" cannot be had here: {reason}; use "sdpa", or '
+                f'model.attn_implementation = "{attn_implementation}" is not available here: {reason}; use "sdpa", or '
                 "leave it out"
             ) from None
         raise DataError(

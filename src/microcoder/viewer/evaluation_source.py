@@ -7,7 +7,7 @@ from typing import Any
 
 from microcoder.config import flatten
 from microcoder.errors import DataError
-from microcoder.runs import read_json, read_rows
+from microcoder.files import read_json, read_rows
 from microcoder.types import Outcome
 from microcoder.viewer.line_file import LineFile
 from microcoder.viewer.line_source import LineSource

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from microcoder.errors import DataError
-from microcoder.runs import read_json
+from microcoder.files import read_json
 from microcoder.viewer.index import Index
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_files
 from microcoder.viewer.search import Part, Searcher

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from microcoder.runs import read_json
+from microcoder.files import read_json
 from microcoder.types import Outcome
 from microcoder.viewer.line_file import LineFile
 from microcoder.viewer.line_source import LineSource

@@ -1,4 +1,4 @@
-"""How good is a judge of programs? Cases with known answers, put to any judge, and a page of figures.
+"""A benchmark of code judges: cases with known answers, run on any judge, and a report.
 
 `cases` what is asked (`data/`), `fresh` the part that a seed makes, `contests` submissions with known verdicts ·
 `catalogue` the judges that are known by name · `inside/` what runs in the throw-away process of a judge, with the

@@ -1,4 +1,4 @@
-"""What a judge is asked: a program, the tests of its problem, and the answer that is right."""
+"""Cases for a judge: a program, the tests of its problem, and the right verdict."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ FLAWS = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question to a judge."""
+    """A case for a judge."""
 
     id: str
     suite: Suite
     title: str
     flaw: str
-    """A key of `FLAWS`: what a judge that answers wrongly suffers from."""
+    """A key of `FLAWS`: the flaw of a judge that answers wrongly."""
     expect: bool
     """Whether the program must be accepted."""
     why: str
@@ -50,11 +50,11 @@ class Case:
     fn_name: str | None = None
     time_limit_seconds: float = 4.0
     needs: tuple[str, ...] = ()
-    """What a judge must be able to do beyond stdin and stdout: see `catalogue.ABILITIES`."""
+    """Abilities that the case needs beyond stdin and stdout: see `catalogue.ABILITIES`."""
     problem: dict[str, Any] = field(default_factory=dict)
     """Further fields of our own `Problem`, for the judges that can read them: a checker, a language."""
     is_fresh: bool = False
-    """Whether a seed made it, so that nobody can have seen it."""
+    """Whether it was generated from a seed, so that no judge can be tuned to it."""
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain values, without what is left at its default."""

@@ -1,4 +1,4 @@
-"""The judges that are known by name, and what each can be asked."""
+"""The judges known by name, with their abilities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ABILITIES = {
     "checker": "decides by a checker program or in any order",
     "cpp": "builds and runs C++",
 }
-"""What a case may need beyond stdin and stdout; a judge is not asked what it does not offer."""
+"""Abilities that a case may need beyond stdin and stdout; a judge gets only the cases that it supports."""
 _FUNCTIONS = frozenset({"function", "packages"})
 _ALL = frozenset(ABILITIES)
 _REFERENCE = "module:attribute or file.py:function"
@@ -24,12 +24,12 @@ _BY_REFERENCE = ("function", "lcb")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A judge that is known by name."""
+    """A judge known by name."""
 
     abilities: frozenset[str]
     about: str
     needs: str = ""
-    """What stands behind `NAME=`; empty where nothing does."""
+    """What stands behind `NAME=`; empty if nothing does."""
     is_file: bool = True
     """Whether that is a path of this machine."""
     runs_here: bool = True
@@ -64,7 +64,7 @@ KNOWN = {
 
 @dataclass(frozen=True, slots=True)
 class TestedJudge:
-    """A judge to be asked, as the command names it."""
+    """A judge to benchmark, as named on the command line."""
 
     label: str
     name: str
@@ -72,29 +72,29 @@ class TestedJudge:
     python: str
     """The interpreter that has its packages."""
     version: str = ""
-    """What the user says of it, such as a commit."""
+    """Version given by the user, such as a commit."""
 
     @property
     def known(self) -> Known:
-        """What is known of it."""
+        """Its entry in the catalogue."""
         return KNOWN[self.name]
 
 
 def read_judge(text: str, *, python: str) -> TestedJudge:
-    """Return the judge that `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE` stands for.
+    """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`.
 
     Raises:
-        ConfigError: there is none of the name, or where it is was left out or does not exist.
+        ConfigError: the name is unknown, or WHERE is missing or does not exist.
     """
     head, _, where = text.partition("=")
     name, _, version = head.partition("@")
     if name not in KNOWN:
         close = difflib.get_close_matches(name, KNOWN, n=1)
-        meant = f"; did you mean {close[0]}?" if close else ""
-        raise ConfigError(f"--judge {text}: no judge is named {name!r}{meant} Known: {', '.join(KNOWN)}")
+        meant = f"did you mean {close[0]}? " if close else ""
+        raise ConfigError(f"--judge {text}: unknown judge {name!r}; {meant}use one of {', '.join(KNOWN)}")
     known = KNOWN[name]
     if known.needs and not where:
-        raise ConfigError(f"--judge {text}: say where it is: --judge {name}=... ({known.needs})")
+        raise ConfigError(f"--judge {text}: its location is missing; type --judge {name}=... ({known.needs})")
     if where and not known.needs:
         raise ConfigError(f"--judge {text}: {name} takes no path; type --judge {name}")
     if name == "inspect":

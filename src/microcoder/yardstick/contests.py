@@ -28,7 +28,9 @@ def read_contests(path: Path) -> list[Case]:
     if path.is_dir():
         return _read_folder(path)
     if not path.is_file() or not tarfile.is_tarfile(path):
-        raise DataError(f"--contests {path} is no folder and no tar archive; give one of Kattis problem packages")
+        raise DataError(
+            f"--contests {path} is neither a folder nor a tar archive; pass one with Kattis problem packages"
+        )
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(path) as archive:
             archive.extractall(folder, filter="data")
@@ -40,7 +42,7 @@ def _read_folder(folder: Path) -> list[Case]:
     packages = (collect_row(source, row) for shard in list_shards(source, 1) for row in read_shard(source, shard))
     cases = [case for package in packages for case in _read_package(package)]
     if not cases:
-        raise DataError(f"--contests {folder}: no Python submission with a known verdict; give Kattis problem packages")
+        raise DataError(f"--contests {folder}: no Python submission with a known verdict; pass Kattis problem packages")
     return cases
 
 

@@ -32,7 +32,7 @@ class Answer:
     """What a judge said of a case."""
 
     accepted: bool | None
-    """None: it said nothing, or that it could not tell."""
+    """None: no answer, or an undecided one."""
     error: str = ""
     """The exception it raised; `killed` where it said nothing in time, `ended` where its process went away."""
     seconds: float = 0.0

@@ -26,7 +26,7 @@ _WRONG = Case("canary-wrong", "isolation", "canary", "V1", False, "", "print(41)
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What became of a case."""
+    """The result of a case."""
 
     case: Case
     answer: Answer
@@ -70,9 +70,9 @@ def _put_once(lane: Lane, case: Case) -> CaseResult:
 
 
 def _find_miss(case: Case, answer: Answer) -> str:
-    """Return what is wrong with an answer; empty where nothing is.
+    """Return what is wrong with an answer; empty if nothing is.
 
-    A refusal may be any way of not accepting: the judge's own end, too, except where that is what the case is about.
+    A refusal may be any way of not accepting: the judge's own end, too, unless that is what the case is about.
     """
     if case.suite in ("isolation", "timeouts") and answer.error in ("killed", "ended"):
         return f"the judge was {answer.error}" if answer.error == "killed" else "the judge's own process ended"

@@ -27,7 +27,7 @@ class Proportion:
 
 
 def wilson_interval(misses: int, asked: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share (Wilson 1927); (0, 1) where nothing was asked."""
+    """Return the 95 % score interval of a share (Wilson 1927); (0, 1) if nothing was asked."""
     if not asked:
         return 0.0, 1.0
     share = misses / asked
@@ -58,7 +58,7 @@ class Speed:
 
     @property
     def tests_per_cpu_second(self) -> float | None:
-        """Tests in a second of one core; None where the judge computes elsewhere."""
+        """Tests in a second of one core; None if the judge computes elsewhere."""
         return self.tests / self.cpu_seconds if self.cpu_seconds > 0 else None
 
 

@@ -19,17 +19,17 @@ from microcoder.yardstick.scoring import Speed, measure_speed
 
 _SPEED_PROGRAMS, _SPEED_TESTS = 20, 10
 
-Tell = Callable[[str], None]
+Note = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What became of one judge."""
+    """The results of one judge."""
 
     judged: TestedJudge
     about: str
     containment: str
-    """Empty where it was contained; else why not."""
+    """Empty if it was contained; else why not."""
     results: tuple[CaseResult, ...] = ()
     num_not_asked: int = 0
     """Cases that need what this judge does not offer."""
@@ -64,19 +64,19 @@ def make_plan(
 
 
 def audit_judges(
-    judges: Sequence[TestedJudge], plan: YardstickPlan, *, lanes: int, contain: bool, tell: Tell
+    judges: Sequence[TestedJudge], plan: YardstickPlan, *, lanes: int, contain: bool, note: Note
 ) -> Iterator[Audit]:
     """Ask one judge after another, each in so many processes at a time."""
     for judged in judges:
-        yield _audit_judge(judged, plan, lanes=lanes, contain=contain, tell=tell)
+        yield _audit_judge(judged, plan, lanes=lanes, contain=contain, note=note)
 
 
-def _audit_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, tell: Tell) -> Audit:
+def _audit_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Note) -> Audit:
     started = time.monotonic()
     try:
         first = Lane(judged, contain=contain)
     except EvaluatorFault as fault:
-        tell(f"{judged.label}: left out: {fault}")
+        note(f"{judged.label}: left out: {fault}")
         return Audit(judged, "", "", problem=str(fault))
     asked = [case for case in plan.cases if can_be_asked(judged, case)]
     opened = [first]
@@ -93,7 +93,7 @@ def _audit_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contai
             lane.close()
     results = tuple(found[case.id] for case in asked if case.id in found)
     seconds = time.monotonic() - started
-    tell(f"{judged.label}: {sum(one.is_miss for one in results)} misses in {len(results)} cases, {seconds:.0f} s")
+    note(f"{judged.label}: {sum(one.is_miss for one in results)} misses in {len(results)} cases, {seconds:.0f} s")
     return Audit(
         judged, first.about, first.containment, results, len(plan.cases) - len(asked), speed,
         sum(lane.num_started for lane in opened), seconds,
@@ -113,7 +113,7 @@ def _ask_all(lane: Lane, cases: Sequence[Case]) -> list[CaseResult]:
 
 
 def _time(lane: Lane, asked: Sequence[Case]) -> Speed | None:
-    """Return how fast it is, while nothing else of ours runs; None where it takes no programs that read stdin."""
+    """Return how fast it is, while nothing else of ours runs; None if it takes no programs that read stdin."""
     cases = build_speed_cases(_SPEED_PROGRAMS, _SPEED_TESTS)
     if not can_be_asked(lane.judged, cases[0]):
         return None

@@ -106,8 +106,8 @@ def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
     from verl.experimental.reward_loop.reward_manager import get_reward_manager_cls
 
     from microcoder.evaluator import Judge
+    from microcoder.training.algorithm.scoring import build_rules, score_rollouts
     from microcoder.training.engines.verl.asking import COLUMN
-    from microcoder.training.scoring import build_rules, score_rollouts
     from microcoder.training.tasks import Task
 
     tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(tiny_checkpoint)
@@ -169,8 +169,8 @@ class Recorded:
 
 def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredRollout]:
     """What engine trl's path decides about the same responses."""
+    from microcoder.training.algorithm.scoring import build_rules, score_rollouts
     from microcoder.training.engines.verl.judged import Judged
-    from microcoder.training.scoring import build_rules, score_rollouts
     from microcoder.training.tasks import Task
 
     problems = [Problem(id=f"p{n}", tier="easy", tests=(TestCase(input="", output=""),)) for n in range(16)]
@@ -279,7 +279,7 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["+microcoder.rho=0.1"], "microcoder.rho: Extra inputs"),
+        (["+microcoder.rho=0.1"], "microcoder.rho: unknown key"),
         (["algorithm.use_kl_in_reward=true"], "use actor_rollout_ref.actor.use_kl_loss=True"),
         (["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=mine.Manager"], "agent_loop_manager_class out"),
         (["+microcoder.mismatch={}", "algorithm.rollout_correction.rollout_is=token"], "correct one thing twice"),

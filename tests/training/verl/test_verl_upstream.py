@@ -29,7 +29,7 @@ OF_TRAINERS = {
 OF_AGENT_LOOPS = {"_run_agent_loop": "sampling_params, trajectory, agent_name, trace, _ray_trace_ctx, kwargs"}
 """Of the class that `AgentLoopWorkerTQ` makes an actor of."""
 REGISTRIES = {"_agent_loop_registry": "verl.experimental.agent_loop.agent_loop"}
-"""By name, and the module that has it. `cpu/`, which tests alone use, has others."""
+"""By name, and the module that has it."""
 
 
 def test_the_list_is_whole() -> None:

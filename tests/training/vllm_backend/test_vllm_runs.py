@@ -50,7 +50,7 @@ def test_a_killed_run_resumes_to_the_same_weights(
             process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert run.latest_checkpoint_step() == 2
-    assert "going on with" in finish(start_training(tiny_checkpoint, run.root))
+    assert "resuming" in finish(start_training(tiny_checkpoint, run.root))
     ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert [r["completion"] for r in read_rollouts(run.rollout_file(4))] == [

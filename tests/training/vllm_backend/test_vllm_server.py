@@ -101,7 +101,7 @@ def test_a_run_outlives_its_server(tiny_checkpoint: Path, tmp_path: Path) -> Non
     assert run.latest_checkpoint_step() >= 2  # type: ignore[operator]
     with serve(tiny_checkpoint, port, log):
         said, _ = start_with_server(tiny_checkpoint, run.root, port).communicate()
-    assert "going on with" in said
+    assert "resuming" in said
     metrics = run.read_metrics()
     assert [row["step"] for row in metrics] == list(range(1, 13))
     # float32 on both sides: the server sampled each step with the weights of the update before.

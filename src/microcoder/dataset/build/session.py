@@ -23,8 +23,8 @@ from microcoder.dataset.release.page import write_page
 from microcoder.dataset.release.reading import write_reading
 from microcoder.dataset.release.tables import MARKER, write_tables
 from microcoder.errors import DataError
+from microcoder.files import hold_lock, write_json
 from microcoder.formats.candidates import STAGES, Candidate, Rejection, Stage
-from microcoder.runs import hold_lock, write_json
 
 _RELEASE_CODE = "microcoder.dataset.release"
 _OFFLINE = "rank correlations; on contests of another kind 0.26 (docs/dataset-verify.md)"

@@ -12,7 +12,7 @@ import jinja2
 
 from microcoder.dataset.pipeline.engine import Passage
 from microcoder.dataset.release.tables import UNKNOWN, Tally
-from microcoder.runs import write_json, write_text
+from microcoder.files import write_json, write_text
 
 _MAX_LINES = 25
 _BAR_INCHES, _WIDTH_INCHES = 0.28, 4.5

@@ -12,8 +12,8 @@ from typing import Any
 
 from microcoder.dataset.pipeline.parts import Part, read_part
 from microcoder.dataset.pipeline.steps import Row
+from microcoder.files import write_text
 from microcoder.formats.candidates import Candidate
-from microcoder.runs import write_text
 
 _PAGE = Path(__file__).with_name("page.html")
 _SHOWN_FIELDS = (

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from heapq import nsmallest
 from pathlib import Path
 
+from microcoder.files import write_text
 from microcoder.formats.candidates import Candidate
-from microcoder.runs import write_text
 
 NUM_READ = 100
 _MAX_SOURCE = 30_000

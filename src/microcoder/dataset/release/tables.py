@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from microcoder.dataset.process.shown import count_hidden
 from microcoder.errors import DataError
+from microcoder.files import write_parquet
 from microcoder.formats.candidates import Candidate, Rejection
-from microcoder.runs import write_parquet
 from microcoder.types import Problem
 
 MARKER = "manifest.json"

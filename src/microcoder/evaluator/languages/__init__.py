@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from microcoder.errors import ConfigError, DataError
 from microcoder.evaluator.interpreter import CURRENT_VERSION
 from microcoder.evaluator.languages.definition import Language, LanguageVersion, PrecompiledHeaders, Runtime
+from microcoder.faults import explain_fault
 from microcoder.types import Problem, Program
 
 __all__ = [
@@ -118,8 +119,7 @@ def read_language(path: Path) -> Language:
         first = max(error.errors(), key=lambda one: one["type"] == "extra_forbidden")
         key = ".".join(map(str, first["loc"]))
         line = _line_of_key(path.read_text(), str(next((k for k in reversed(first["loc"]) if isinstance(k, str)), "")))
-        what = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"language file {path} line {line}: {key}{': ' if key else ''}{what}") from None
+        raise ConfigError(f"language file {path} line {line}: {explain_fault(first, key)}") from None
     if not language.is_built:
         raise ConfigError(f"language file {path}: it has no build; see docs/languages.md")
     return language

@@ -26,7 +26,7 @@ class LanguageVersion(Record):
     aliases: tuple[str, ...] = ()
     """Names of the language that mean this version."""
     flags: tuple[str, ...] = ()
-    """What the compiler is told."""
+    """Arguments of the compiler."""
 
 
 class PrecompiledHeaders(Record):
@@ -85,7 +85,7 @@ class Runtime(Record):
         return value
 
     def find_command(self) -> str | None:
-        """Return the path of the runtime to use, or None where there is none."""
+        """Return the path of the runtime to use, or None if there is none."""
         return _find_command(self.commands)
 
     def command(self, runtime: str, memory_mib: int) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ class Language(Record):
     default_version: str = ""
     """The version where neither problem nor program names one; for Python the one that MicroCoder runs on."""
     version: str = ""
-    """The version at hand; empty where the language has none. Not a key of the file."""
+    """The version at hand; empty if the language has none. Not a key of the file."""
     digest: str = ""
     """Of a file from outside the package, which verdicts are tied to. Not a key of the file."""
 
@@ -161,7 +161,7 @@ class Language(Record):
         return f"{self.name} {self.version}".rstrip()
 
     def find_compiler(self) -> str | None:
-        """Return the path of the compiler to use, or None where there is none."""
+        """Return the path of the compiler to use, or None if there is none."""
         return _find_command(self.compilers)
 
     def find_interpreter(self) -> Interpreter:
@@ -173,7 +173,7 @@ class Language(Record):
         return find_interpreter(self.version)
 
     def find_problem(self) -> str:
-        """Return why programs of this language cannot be judged here; empty where they can."""
+        """Return why programs of this language cannot be judged here; empty if they can."""
         if not self.is_built:
             try:
                 self.find_interpreter()
@@ -195,11 +195,11 @@ class Language(Record):
         return expand_paths(path.format(home=home) for path in self.readable)
 
     def build_command(self, compiler: str, headers: str = "") -> tuple[str, ...]:
-        """Return the command that builds a program, with a folder of a precompiled header where there is one."""
+        """Return the command that builds a program, with a folder of a precompiled header if there is one."""
         return self._fill(self.build, compiler, headers)
 
     def precompile_command(self, compiler: str) -> tuple[str, ...]:
-        """Return the command that precompiles a header; empty where this compiler takes none."""
+        """Return the command that precompiles a header; empty if this compiler takes none."""
         if self.precompiled is None or Path(compiler).name != self.precompiled.compiler:
             return ()
         return self._fill(self.precompiled.build, compiler)

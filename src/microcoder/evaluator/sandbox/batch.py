@@ -169,7 +169,7 @@ class Library:
         return {**reached, **space}
 
     def watch(self, code: CodeType) -> Watch:
-        """Return what tells whether a program has changed anything."""
+        """Return the watch that detects whether a program has changed anything."""
         names: set[str] = set()
         pending = [code]
         while pending:
@@ -207,7 +207,7 @@ def _pack(spaces: Sequence[Mapping[Any, Any]]) -> list[KeysView[Any]]:
 
 
 def _contents_of(cached: Any) -> dict[Any, Any]:
-    """Return what a function's cache holds, emptied; something that is not empty where it cannot be told apart."""
+    """Return the emptied dictionary behind a function's cache; a non-empty one if it cannot be found."""
     cached.cache_clear()
     found = [one for one in gc.get_referents(cached) if type(one) is dict and one is not cached.__dict__]
     return found[0] if len(found) == 1 else {None: None}

@@ -37,7 +37,7 @@ class CallStack:
     def __init__(self) -> None:
         """Find it, or note in `problem` that it is not where it should be."""
         self.problem = ""
-        """Why programs run on top of our calls; empty where they do not."""
+        """Why programs run on top of our calls; empty if they do not."""
         try:
             self._find()
         except _Unknown as unknown:

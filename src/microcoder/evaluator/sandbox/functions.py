@@ -87,7 +87,7 @@ def run_function(
         fn_name: what to call.
         call: what its arguments and its result are, beyond plain JSON.
         module: where to define it, fresh.
-        names: those of its dialect, where it has one.
+        names: those of its dialect if it has one.
     """
     arguments = _read_arguments()
     if call:

@@ -67,7 +67,7 @@ def _enter_user_namespace() -> None:
 
 
 def pick_user(seed: int) -> int | None:
-    """Return an unprivileged user id that nobody else has, or None where the user namespace maps none."""
+    """Return an unused, unprivileged user id, or None if the user namespace maps none."""
     with open("/proc/self/uid_map") as file:
         ranges = [tuple(map(int, line.split())) for line in file]
     for base, count in _USER_BASES:

@@ -36,7 +36,7 @@ def enter_private_root(
     Args:
         libraries: folders that stay readable under their own paths.
         hidden: folders inside them that look empty.
-        packages: folder of third-party packages, readable as `PACKAGES`; empty where there are none.
+        packages: folder of third-party packages, readable as `PACKAGES`; empty if there are none.
         scratch_mib: how much may be written in the scratch folder.
         links: further names, and what they lead to.
         texts: further files, and what is in them.

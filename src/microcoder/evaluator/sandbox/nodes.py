@@ -95,7 +95,7 @@ def flatten(kind: str, value: Any, seen: Nodes) -> Any:
     Args:
         kind: what it should be.
         value: what it is.
-        seen: takes up every node by its identity, so that a copy can be told from the original.
+        seen: collects every node by its identity, to distinguish a copy from the original.
 
     Raises:
         TypeError: it is not of this kind, or has no end.

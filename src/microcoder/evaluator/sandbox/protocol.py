@@ -78,7 +78,7 @@ class Request(NamedTuple):
     has_named_streams: bool = False
     """Use files in the scratch folder as stdout and stderr, so that they can be opened by name."""
     call: dict[str, Any] | None = None
-    """What the function's arguments and result are; None where all is plain JSON."""
+    """What the function's arguments and result are; None if all is plain JSON."""
     int_digits: int | None = None
     """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
     shared_cpu_seconds: float = 0.0
@@ -127,7 +127,7 @@ def pack_seconds(kind: bytes, seconds: float) -> bytes:
     """Return a message with a number of seconds.
 
     STILL, with a test's wall time so far; IDLE, AWAKE or SLICE, with its CPU time; or GO_ON: to STILL, how much longer
-    it may take; to IDLE, above 0 where it is idle; to SLICE, the CPU time that it may take in all, 0 for what was said.
+    it may take; to IDLE, above 0 if it is idle; to SLICE, the CPU time that it may take in all, 0 for what was said.
     """
     return kind + _SECONDS.pack(seconds)
 

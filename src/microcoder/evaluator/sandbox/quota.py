@@ -90,7 +90,7 @@ class Quota:
         return self._ours.fileno()
 
     def accept(self) -> int:
-        """Return the listener to wait at for `answer`; -1 where the test ended before it had one."""
+        """Return the listener to wait at for `answer`; -1 if the test ended before it had one."""
         _, ancillary, _, _ = self._ours.recvmsg(1, socket.CMSG_SPACE(4))
         for _, _, data in ancillary:
             self._listener = int.from_bytes(data[:4], "little")
@@ -151,7 +151,7 @@ class Quota:
 
 
 def find_problem() -> str:
-    """Return why the kernel does not ask us; empty where it does. To be called before anything else is filtered."""
+    """Return why the kernel does not ask us; empty if it does. To be called before anything else is filtered."""
     pid = os.fork()
     if pid == 0:
         allow_everything = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)

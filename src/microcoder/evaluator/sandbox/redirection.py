@@ -26,7 +26,7 @@ def is_needed(source: int) -> bool:
     return USUAL.encode() in os.pread(source, os.fstat(source).st_size, 0)
 
 
-def lead_to(folder: str) -> None:
+def redirect_to(folder: str) -> None:
     """Make Python's functions find /tmp in `folder`; in a test's own process, before its program."""
 
     def lead(path: Any) -> Any:

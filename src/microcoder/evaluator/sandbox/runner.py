@@ -104,7 +104,7 @@ def run_program(program: Loaded, stack: CallStack, arguments: Sequence[str], nam
         program: what to run.
         stack: where its calls are noted.
         arguments: what it finds in sys.argv after its name.
-        names: those of its dialect, where it has one.
+        names: those of its dialect if it has one.
     """
     code, needs_teardown, _ = program
     namespace = sys.modules["__main__"].__dict__

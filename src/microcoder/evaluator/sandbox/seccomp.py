@@ -65,9 +65,9 @@ class FileRules(NamedTuple):
     is_shared: bool = False
     """There is no private root: modes and times of files are not the test's to set."""
     can_write: bool = True
-    """False where nothing else keeps a test from writing to the user's own files."""
+    """False if nothing else keeps a test from writing to the user's own files."""
     can_truncate: bool = True
-    """False where the kernel's Landlock does not look at truncation."""
+    """False if the kernel's Landlock does not look at truncation."""
     asks_about_entries: bool = False
     """The fork server decides about new files, folders and links."""
 

@@ -153,8 +153,8 @@ class ForkServer:
                 self._limits.lift()
                 _copy(BUILT_FILE, wire)
             if named:
-                _pour(named[0], standard[1])
-                _pour(named[1], standard[2])
+                _copy_content(named[0], standard[1])
+                _copy_content(named[1], standard[2])
             for number in (*descriptors, *named):
                 os.close(number)
             self._control.send(result.pack())
@@ -198,15 +198,15 @@ class ForkServer:
         return [os.open(f"{self._setup.scratch}/{name}", flags, 0o666) for name in (STDOUT_FILE, STDERR_FILE)]
 
     def run(self, test: Test) -> NoReturn:
-        """Be one test, to the end of this process."""
+        """Run one test in this forked process, and end it."""
         status = 1
         try:
-            status = self._be(test)
+            status = self._run_test(test)
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         os._exit(status)
 
-    def _be(self, test: Test) -> int:
+    def _run_test(self, test: Test) -> int:
         """Take a test's limits and descriptors, drop the rest, run the program; return its exit code.
 
         Every object that this touches costs a page fault or two, so it makes and looks up as little as it can.
@@ -224,7 +224,7 @@ class ForkServer:
             # As beside any script: what came with a program can be imported by it.
             sys.path.insert(0, self._setup.scratch)
         if self._redirects and redirection.is_needed(source):
-            redirection.lead_to(self._setup.scratch)
+            redirection.redirect_to(self._setup.scratch)
         if int_digits is not None:
             sys.set_int_max_str_digits(int_digits)
         # Before the descriptors are closed, since it needs two of them: compiling runs nothing of the program.
@@ -252,11 +252,11 @@ class ForkServer:
         return runner.run_program(code, self._stack, arguments, names)
 
     def _rehearse(self, rehearsal: Rehearsal) -> None:
-        """Go the way of a test in the fork server, with descriptors that are not in anybody's way."""
+        """Run a test in the fork server itself, on descriptors that nothing else uses."""
         self._renew_modules()
         request = _NO_LIMITS._replace(fn_name=rehearsal.fn_name)
         source, cache, wire, _, series = rehearsal
-        self._be(Test(request, source, cache, [0, 1, 2], wire, series, None))
+        self._run_test(Test(request, source, cache, [0, 1, 2], wire, series, None))
         os.closerange(_REHEARSED_FD, _REHEARSED_FD + len(series) + 1)
         # What later tests of a process find empty is not filled here either: emptying it costs them 600 page faults.
         self._library.reset()
@@ -352,7 +352,7 @@ def _copy(name: str, target: int) -> None:
                 os.write(target, block)
 
 
-def _pour(source: int, target: int) -> None:
+def _copy_content(source: int, target: int) -> None:
     """Copy a file that a test wrote, however long, to where the supervisor reads it."""
     offset = 0
     while block := os.pread(source, 1 << 20, offset):

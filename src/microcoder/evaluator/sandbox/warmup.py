@@ -89,12 +89,12 @@ def rehearse(run_test: Callable[[Rehearsal], object]) -> None:
 
 
 def _open_series(stdin: bytes) -> list[int]:
-    """Return the descriptors of a series that is told at once to go on, and the end that told it."""
-    told, questions = socket.socketpair()
-    told.send(batch.GO_ON * _SERIES_LENGTH)
+    """Return the descriptors of a series that may go on at once, and the other end of its questions."""
+    supervisor, questions = socket.socketpair()
+    supervisor.send(batch.GO_ON * _SERIES_LENGTH)
     files = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "inputs", "frames")]
     os.write(files[1], batch.pack_inputs([stdin] * _SERIES_LENGTH))
-    return [*files, questions.detach(), told.detach()]
+    return [*files, questions.detach(), supervisor.detach()]
 
 
 def _renew_streams(stdin: bytes) -> None:

@@ -165,7 +165,7 @@ class _Watch:
         self._wall_left -= passed
 
     def _share(self, cpu_seconds: float) -> None:
-        """Tell when the test idles and when it wakes, and let others go first after each slice of CPU time."""
+        """Report when the test idles and wakes, and yield to other tests after each slice of CPU time."""
         if cpu_seconds >= self._slice_end:
             limit = self._stop_and_ask(AWAKE if self._is_idle else SLICE, cpu_seconds)
             self._slice_end = cpu_seconds + SLICE_SECONDS

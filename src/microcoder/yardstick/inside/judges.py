@@ -1,7 +1,7 @@
 """The judges that can be asked: ours, peers as they are installed or checked out, and two that everybody writes.
 
 Standard library and the judge itself, no more. `make_judge` returns a function from a case (`cases.Case` as plain
-values) to True, False, or None where the judge says that it could not tell; and a text about the judge's version.
+values) to True, False, or None if the judge says that it could not tell; and a text about the judge's version.
 """
 
 from __future__ import annotations
@@ -348,7 +348,7 @@ def load_function(reference: str) -> Callable[..., Any]:
 def _import_file(path: str) -> types.ModuleType:
     location = importlib.util.spec_from_file_location(os.path.basename(path).removesuffix(".py"), path)
     if not location or not location.loader:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(location)
     sys.modules[location.name] = module
     location.loader.exec_module(module)

@@ -50,7 +50,7 @@ def build_arguments(
         # TRL would weigh the KL term by the ratio (DeepSeek-V3.2); GRPO's equation and the paper's do not.
         use_bias_correction_kl=False,
         **translate_loss(algorithm),
-        # TRL's advantages are replaced by ours; said all the same, for what TRL logs.
+        # TRL's advantages are replaced by ours; set all the same, for TRL's log.
         scale_rewards="group" if algorithm.advantage == "grpo" else "none",
         learning_rate=optimizer.learning_rate,
         optim=optimizer.name,
@@ -81,7 +81,7 @@ def build_arguments(
 
 
 def check_options(options: Mapping[str, Any], decided: Mapping[str, Any]) -> None:
-    """Refuse options of `[trl]` that the recipe decides, that would change nothing, or that TRL does not have.
+    """Refuse options of `[trl]` that the recipe decides, that would have no effect, or that TRL does not have.
 
     Raises:
         ConfigError: which, and what to use instead.
@@ -91,7 +91,7 @@ def check_options(options: Mapping[str, Any], decided: Mapping[str, Any]) -> Non
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
             raise ConfigError(
-                f"[trl] {name} is no option of TRL {trl.__version__}"
+                f"[trl] {name} is not an option of TRL {trl.__version__}"
                 + (f"; did you mean {close[0]}?" if close else "; see its GRPOConfig")
             )
         if name in decided:

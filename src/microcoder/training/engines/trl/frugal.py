@@ -34,7 +34,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
     """TRL's trainer without its idle work."""
 
     on_landed: OnLanded | None = None
-    """Told of responses as they end, by their place among the prompts of the call."""
+    """Called with responses as they end, by the index of their prompt in the call."""
 
     def _generate_single_turn(
         self, prompt_ids: Any, images: Any, multimodal_fields: Any, num_generations: Any, has_tool_images: Any = False
@@ -127,10 +127,10 @@ class FrugalGRPOTrainer(GRPOTrainer):
         return super()._compute_loss(model, {**inputs, **kept}) * self._share_of_denominator(inputs, teaches)
 
     def _share_of_denominator(self, inputs: dict[str, Any], teaches: torch.Tensor) -> float:
-        """Return the share of what TRL divides a pass's loss by that the rows that teach make up.
+        """Return the share of rows with an advantage in the denominator of TRL's loss.
 
         Raises:
-            TrainingError: a loss that nobody has looked at.
+            TrainingError: the loss is unknown here.
         """
         if self.loss_type in ("dapo", "cispo", "vespo"):
             return 1.0  # divided by a figure of the whole step

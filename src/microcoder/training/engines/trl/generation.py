@@ -30,11 +30,11 @@ _CACHE_SHARE = 0.4
 """Of a GPU's memory beside weights, gradients and optimizer; cutting rows out needs a second copy of one layer."""
 
 OnLanded = Callable[[Sequence[int], Sequence[list[int]]], None]
-"""Told which responses have just ended, and their token ids."""
+"""Called with the responses that have just ended, and their token ids."""
 
 
 def can_continue(model: Any) -> bool:
-    """Whether a model keeps plain keys and values of each token, at positions that it is told."""
+    """Whether a model has a plain key-value cache with explicit positions."""
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
     if "position_ids" not in inspect.signature(type(inner).forward).parameters:
         return False
@@ -149,7 +149,7 @@ class _Cache(DynamicCache):
         self.layers = list(self.growing)
 
     def take(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Hand out a layer's keys and values, and keep them no longer: they are free once copied."""
+        """Return a layer's keys and values and drop them here, so that they are freed once copied."""
         layer = self.growing[index]
         self.growing[index] = self.layers[index] = _GrowingLayer()
         assert layer.keys is not None

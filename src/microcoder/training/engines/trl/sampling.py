@@ -37,10 +37,10 @@ def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_token
 
 @contextmanager
 def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
-    """Sample under random numbers of one's own, and leave no trace in those of training.
+    """Sample with separate random state, without changing that of training.
 
     A colocated vLLM draws from the process's own generators (torch's, or a seed a response from numpy's); a server
-    has its own, and is told a seed: all its prompts are then sampled with the same random numbers.
+    has its own, and gets a seed: all its prompts are then sampled with the same random numbers.
     """
     state = np.random.get_state()
     is_server = trainer.use_vllm and trainer.vllm_mode == "server"
@@ -57,7 +57,7 @@ def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
 
 
 def start_sampler(trainer: GRPOTrainer) -> None:
-    """Seed the sampler by the run's seed, and tell it which tokens end a response.
+    """Seed the sampler with the run's seed and set the tokens that end a response.
 
     vLLM seeds the process with its own number as it loads, and ends a response where the checkpoint's files say so.
     """

@@ -16,9 +16,13 @@ from peft import LoraConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
-from microcoder.serving.judging import BatchJudge
+from microcoder.training.algorithm.filtering import sample_mixed_groups
+from microcoder.training.algorithm.schedules import order_problems, staged_value
+from microcoder.training.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
+from microcoder.training.algorithm.temperature import transitions
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.batching import Batches
 from microcoder.training.chat import opens_thinking, render_chat
@@ -31,7 +35,6 @@ from microcoder.training.engines.trl.resampling import SampledGroup, join_genera
 from microcoder.training.engines.trl.sampling import apart, set_sampling, start_sampler
 from microcoder.training.engines.trl.token_figures import Watched, add_tokens, watch_tokens
 from microcoder.training.extractor_config import build_extractor
-from microcoder.training.filtering import sample_mixed_groups
 from microcoder.training.mismatch import correct_mismatch, note_mismatch
 from microcoder.training.observer import Observer
 from microcoder.training.probe import (
@@ -46,10 +49,7 @@ from microcoder.training.recorder import record_evaluation, record_step, refuse_
 from microcoder.training.reward_config import build_rewards
 from microcoder.training.rollouts import RolloutReader
 from microcoder.training.sampling_config import DiversityTemperature
-from microcoder.training.schedules import order_problems, staged_value
-from microcoder.training.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
 from microcoder.training.tasks import Task, Tasks
-from microcoder.training.temperature import transitions
 from microcoder.types import Prompt, Rollout
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -68,7 +68,7 @@ OPTIMIZER_METRICS = {
 
 
 class ProbeMade(Exception):
-    """The probe that was asked for is recorded; nothing else was."""
+    """Ends a run after its probe is recorded."""
 
 
 class MicroCoderTrainer(FrugalGRPOTrainer):
@@ -175,7 +175,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         return output
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
-        """Weigh the responses by our own rule where the sampler reports log-probs; see `rollout.mismatch`."""
+        """Weight the responses by importance ratios if the sampler reports log-probs; see `rollout.mismatch`."""
         if not self.config.rollout.corrects_mismatch:
             return
         corrected = correct_mismatch(
@@ -188,7 +188,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
 
     def _step_temperature(self) -> float:
-        """Decide on the process that has the recorded steps, and tell the others."""
+        """Decide on the process that has the recorded steps, and broadcast to the others."""
         decided: list[Any] = [None]
         if self.accelerator.is_main_process:
             if self._history is None:
@@ -220,7 +220,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         return generated
 
     def _sample(self, prompts: list[Any], asked: Sequence[Task], *, limit: int) -> Any:
-        """Sample a response to each prompt; where the engine tells of responses as they end, judging begins then.
+        """Sample a response to each prompt; judging begins with each response if the engine reports them one by one.
 
         Args:
             prompts: as TRL wants them.
@@ -284,7 +284,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     # --- sampling outside of training: held-out problems, and the probe ---------------------------------------
 
     def evaluate_policy(self) -> None:
-        """Sample the held-out problems, judge, record; leaves no trace in training (own random numbers)."""
+        """Sample, judge and record the held-out problems with separate random state."""
         settings = self.config.evaluation
         start = time.perf_counter()
         with self.clock.phase("evaluate"):
@@ -310,7 +310,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             self.observer.evaluation(metrics)
 
     def probe_temperatures(self) -> None:
-        """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
+        """Sample the untrained model over the grid of temperatures and record the choice with its reasons."""
         rollout = self.config.rollout
         settings = rollout.temperature
         assert isinstance(settings, DiversityTemperature)

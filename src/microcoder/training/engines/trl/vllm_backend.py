@@ -24,10 +24,10 @@ INSTALL = "pip install 'microcoder[vllm]'"
 
 
 def require_vllm(config: TrainConfig) -> None:
-    """Refuse what cannot run here; make vLLM's CPU backend fit for training where that is what is here.
+    """Check that vLLM can run here; patch its CPU backend for training on a CPU.
 
     Raises:
-        ConfigError: vLLM is missing or of another version, or the recipe asks for what this machine has not.
+        ConfigError: vLLM is missing or of another version, or the recipe needs what this machine lacks.
     """
     if config.rollout.backend != "vllm":
         return
@@ -54,7 +54,7 @@ def require_vllm(config: TrainConfig) -> None:
 
 
 def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[str, Any]:
-    """Return TRL's arguments for the sampler of a recipe; empty where transformers samples.
+    """Return TRL's arguments for the sampler of a recipe; empty if transformers samples.
 
     Raises:
         ConfigError: the longest prompt and response do not fit.
@@ -67,7 +67,7 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
         "use_vllm": True,
         "vllm_mode": vllm.mode,
         "vllm_importance_sampling_correction": rollout.corrects_mismatch,
-        # The weights are ours (`mismatch.py`); said all the same, for what TRL logs.
+        # The weights are ours (`mismatch.py`); set all the same, for TRL's log.
         "vllm_importance_sampling_mode": f"{'token' if mismatch.correction == 'off' else mismatch.correction}_"
         f"{mismatch.mode}",
         "vllm_importance_sampling_clip_max": mismatch.threshold,
@@ -125,7 +125,7 @@ def check_model_length(config: TrainConfig, *, model_tokens: int | None, longest
 
 
 def check_sampler_logps(trainer: Any, config: TrainConfig) -> None:
-    """Refuse a server whose log-probs are not those that tokens were drawn by.
+    """Refuse a server whose log-probs ignore the sampling temperature.
 
     Raises:
         ConfigError: how to start it.
@@ -145,7 +145,7 @@ def check_sampler_logps(trainer: Any, config: TrainConfig) -> None:
 
 @contextmanager
 def name_lost_server(config: TrainConfig) -> Iterator[None]:
-    """Turn what a lost server raises somewhere deep into one line that says how to resume (the GPU: `failures`).
+    """Turn the exceptions of a lost server into one line that says how to resume (GPU failures: `failures`).
 
     Raises:
         TrainingError: what was lost, and what to type.
@@ -163,8 +163,8 @@ def name_lost_server(config: TrainConfig) -> Iterator[None]:
             # TRL raises a bare Exception where the server answers with an error.
             if names & {"RequestException", "ConnectionError"} or reason.startswith("Request failed"):
                 raise TrainingError(
-                    f"the vLLM server at {url} does not answer ({reason}); start it (docs/training.md, vLLM) and give "
-                    "the same command: the run resumes after its last checkpoint"
+                    f"the vLLM server at {url} does not answer ({reason}); start it (docs/training.md, vLLM) and type "
+                    "the same command again to resume from the last checkpoint"
                 ) from None
             if reason.startswith(f"The vLLM server at {url}"):
                 raise ConfigError(reason) from None
@@ -172,7 +172,7 @@ def name_lost_server(config: TrainConfig) -> Iterator[None]:
 
 
 def _served_tokens(vllm: VllmConfig) -> int | None:
-    """Ask a server how long a request may be; None where it does not answer (yet)."""
+    """Ask a server how long a request may be; None if it does not answer (yet)."""
     try:
         with urlopen(f"{vllm.server_url}/v1/models", timeout=min(10.0, vllm.server_timeout_seconds)) as answer:
             return int(json.load(answer)["data"][0]["max_model_len"])

@@ -12,7 +12,8 @@ from pydantic import Field, Tag, ValidationError
 
 from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
-from microcoder.training.advantages import ADVANTAGES
+from microcoder.faults import explain_fault
+from microcoder.training.algorithm.advantages import ADVANTAGES
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.engines.verl.asking import MANAGER
 from microcoder.training.engines.verl.names import REWARD_MANAGER, TRAINER_MODE
@@ -31,7 +32,7 @@ from microcoder.training.sampling_config import (
 from microcoder.training.vllm_config import MismatchConfig
 
 ESTIMATORS = "microcoder_"
-"""Our advantages among verl's estimators: this, and the name of `microcoder.training.advantages`."""
+"""Our advantages among verl's estimators: this, and the name of `microcoder.training.algorithm.advantages`."""
 OWN_ESTIMATOR = f"{ESTIMATORS}own"
 """The advantage that `microcoder.advantage` names."""
 
@@ -141,7 +142,7 @@ def read_settings(config: Any) -> PluginSettings:
 def _explain(error: ValidationError) -> ConfigError:
     first = error.errors()[0]
     key = ".".join(str(part) for part in ("microcoder", *first["loc"]))
-    return ConfigError(f"{key}: {first['msg']} (given: {first.get('input')!r:.80})")
+    return ConfigError(f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})")
 
 
 def refuse_idle(config: Any, settings: PluginSettings) -> None:

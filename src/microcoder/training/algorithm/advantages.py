@@ -21,7 +21,7 @@ from microcoder.errors import TrainingError
 STD_EPSILON = 1e-6
 
 Advantage = Callable[[Sequence[float | None]], list[float]]
-"""Turns the rewards of a group into advantages."""
+"""A function from the rewards of a group to its advantages."""
 
 
 def normalise_group(rewards_G: Sequence[float | None]) -> list[float]:
@@ -53,7 +53,7 @@ def weigh_by_mean(rewards_G: Sequence[float | None]) -> list[float]:
     """Return (r - mean) / mean for each member: MaxRL, whose hard problems weigh as in maximum likelihood.
 
     Raises:
-        TrainingError: the mean of a group with a signal is not positive, as negative rewards can make it.
+        TrainingError: the mean reward is not positive, which negative rewards can cause.
     """
     if not has_signal(rewards_G):
         return [0.0] * len(rewards_G)

@@ -1,4 +1,4 @@
-"""What a response's length takes off its reward: the two penalties of the truncation family.
+"""Length penalties on the reward.
 
 Soft overlong penalty (DAPO, arXiv 2503.14476, equation 13), added to the reward:
 
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from microcoder.types import Rollout
 
 Penalty = Callable[[Rollout, float], float]
-"""A rollout and its reward -> what is added to the reward, 0 or negative."""
+"""A rollout and its reward -> the penalty to add, 0 or negative."""
 
 
 def penalise_nothing(rollout: Rollout, reward: float) -> float:
@@ -26,7 +26,7 @@ def penalise_nothing(rollout: Rollout, reward: float) -> float:
 
 
 def penalise_length(rollout: Rollout, reward: float, *, max_response_tokens: int, window_tokens: int) -> float:
-    """Return what is added to the reward of a response: 0 down to -1 at the limit.
+    """Return the soft overlong penalty of a response: from 0 down to -1 at the limit.
 
     Args:
         rollout: |o| is the number of its tokens, at most `max_response_tokens`.
@@ -39,7 +39,7 @@ def penalise_length(rollout: Rollout, reward: float, *, max_response_tokens: int
 
 
 def penalise_truncation(rollout: Rollout, reward: float, *, factor: float, penalty: float) -> float:
-    """Return what is added to the reward of a response that did not end by itself: (factor - 1) reward - penalty.
+    """Return the stop-properly penalty of a truncated response: (factor - 1) reward - penalty.
 
     A negative reward is not scaled, which would raise it.
     """

@@ -1,4 +1,4 @@
-"""The trend of diversity during training: a steady decline is how runs fail (paper, section 3.2 and its figures)."""
+"""The trend of diversity during training, whose steady decline precedes failure (paper, section 3.2)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ STEADINESS = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Decline:
-    """A straight line through the last steps that goes down."""
+    """A falling regression line through the last steps."""
 
     start: float
     """The line at the window's first step."""
     end: float
     """The line at the window's last step."""
     steps_to_half: int
-    """Steps until half of `end`, were it to go on like this."""
+    """Steps until half of `end` at this rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """What the steps so far say."""
+    """The trend at a step."""
 
     decline: Decline | None
-    """The decline that the last step is in."""
+    """The decline at the last step, if any."""
     num_answered: int
     """Declines answered by a transition so far; the next step is at the last of those temperatures."""
 
@@ -67,7 +67,7 @@ def follow_trend(diversities: Sequence[float | None], *, watch: DiversityWatch, 
     After a transition, answered or scheduled, the trend is read anew.
 
     Args:
-        diversities: of steps 1, 2, ...; None where a step has none.
+        diversities: of steps 1, 2, ...; None if a step has none.
         watch: window, threshold and answers.
         breaks: steps at which the schedule itself jumps.
     """

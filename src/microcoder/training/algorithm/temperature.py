@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from microcoder.training.algorithm.schedules import staged_value
+from microcoder.training.algorithm.trend import follow_trend
 from microcoder.training.sampling_config import (
     AblationRamp,
     ConstantTemperature,
@@ -16,8 +18,6 @@ from microcoder.training.sampling_config import (
     StagedTemperature,
     TemperatureSchedule,
 )
-from microcoder.training.schedules import staged_value
-from microcoder.training.trend import follow_trend
 
 
 def scheduled_temperature(schedule: TemperatureSchedule, *, step: int, chosen: float | None = None) -> float:
@@ -39,7 +39,7 @@ def scheduled_temperature(schedule: TemperatureSchedule, *, step: int, chosen: f
         share = min(1.0, (step - 1) / (schedule.num_steps - 1))
         return schedule.start + share * (schedule.end - schedule.start)
     if chosen is None:
-        raise ValueError("the temperature is left to a probe that was not made")
+        raise ValueError("the temperature schedule needs a probe, and there is none")
     return chosen
 
 
@@ -55,7 +55,7 @@ def step_temperature(
 
     Args:
         schedule: the recipe's.
-        watch: how a decline is told, and answered.
+        watch: how a decline is detected and answered.
         step: training step, from 1.
         diversities: of the steps before, in order.
         chosen: what the probe chose.

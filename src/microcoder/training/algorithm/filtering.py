@@ -21,7 +21,7 @@ class Group(Protocol):
 
     @property
     def scored(self) -> Sequence[ScoredRollout]:
-        """What was decided about them."""
+        """The decisions about them."""
 
 
 GroupT = TypeVar("GroupT", bound=Group)
@@ -35,7 +35,7 @@ def is_mixed(scored_G: Sequence[ScoredRollout]) -> bool:
 
 
 def order_spares(problem_ids: Sequence[str], *, asked: Collection[str], seed: int, step: int) -> list[str]:
-    """Return the problems that may be asked in the place of others, in order: those the step has not asked.
+    """Return the problems that may replace others, in order: those that the step has not sampled.
 
     A pure function of its arguments, so that a resumed run asks the same.
     """
@@ -45,7 +45,7 @@ def order_spares(problem_ids: Sequence[str], *, asked: Collection[str], seed: in
 
 
 def share_spares(spares: Sequence[str], *, taken: int, number: int, process: int, num_processes: int) -> list[str]:
-    """Return the `number` spares that one process asks in a round, all processes asking equally many.
+    """Return the `number` spares that one process samples in a round; all processes sample equally many.
 
     Empty when there are too few left for all of them: then filtering ends.
 
@@ -74,7 +74,7 @@ def sample_mixed_groups(
     num_processes: int = 1,
     gather: Callable[[list[Any]], list[Any]] = list,
 ) -> tuple[list[GroupT], list[GroupT]]:
-    """Sample problems, and others in the place of the flat ones; return the step's groups and those left out.
+    """Sample problems, and replacements for groups without variance; return the step's groups and the dropped ones.
 
     Every process calls `sample` equally often and with equally many problems: sampling is a collective operation.
 

@@ -29,13 +29,13 @@ class MaskReason(StrEnum):
     TRUNCATED_CORRECT = "truncated_correct"
     TRUNCATED_INCOMPLETE = "truncated_incomplete"
     SAMPLER_MISMATCH = "sampler_mismatch"
-    """Sampler and trainer disagree about all of it, and `rollout.mismatch.mode = "mask"` drops it."""
+    """All tokens are dropped by `rollout.mismatch.mode = "mask"`: sampler and trainer disagree too much."""
 
 
 class Mask(Protocol):
-    """Decides about one rollout; the draw is uniform in [0, 1), see `draw_uniform`.
+    """Decides whether to mask one rollout; the draw is uniform in [0, 1), see `draw_uniform`.
 
-    `draft` is the judgement on what there is of an incomplete program, where the mask asked for it.
+    `draft` is the verdict on an incomplete program, if the mask needs it.
     """
 
     def __call__(
@@ -110,7 +110,7 @@ def wants_draft(rollout: Rollout, program: Program, *, draw: float, rho: float, 
 
 
 def _has_failed(draft: Verdict) -> bool:
-    """Whether a program failed a test; one that does not compile was cut off, and was not put to one."""
+    """Whether a program failed a test; an incomplete one that does not compile was run on none."""
     return draft.is_scorable and not draft.is_accepted and draft.outcome is not Outcome.COMPILE_ERROR
 
 

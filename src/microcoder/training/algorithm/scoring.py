@@ -1,4 +1,4 @@
-"""What is decided about a step's rollouts, in the paper's order. Every engine calls this and decides nothing itself.
+"""All decisions about a step's rollouts, in the paper's order. Every engine calls this and decides nothing itself.
 
 rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> advantage of the group
 """
@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.extract import USUAL, Extractor
 from microcoder.metrics import ScoredRollout
 from microcoder.rewards import ALL_TESTS, Reward, RewardSum, score_verdict
-from microcoder.serving.judging import BatchJudge
-from microcoder.training.advantages import Advantage
-from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.masking import (
+from microcoder.training.algorithm.advantages import Advantage
+from microcoder.training.algorithm.masking import (
     LeaveOutOf,
     Mask,
     draw_uniform,
@@ -24,6 +23,8 @@ from microcoder.training.masking import (
     mask_none,
     wants_draft,
 )
+from microcoder.training.algorithm.overlong import Penalty, penalise_length, penalise_nothing, penalise_truncation
+from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.masking_config import (
     AnyMask,
     ConditionalMasking,
@@ -33,17 +34,16 @@ from microcoder.training.masking_config import (
     SoftPenalty,
     StopProperly,
 )
-from microcoder.training.overlong import Penalty, penalise_length, penalise_nothing, penalise_truncation
 from microcoder.training.own_algorithm import build_advantage, build_own_mask
 from microcoder.types import Problem, Program, Rollout, Verdict
 
 REWARD_DRAW = "reward-"
-"""Tells the draw of a response's rewards from that of its mask."""
+"""Separates the random draw of a response's rewards from that of its mask."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The decisions of an algorithm, as the functions that make them."""
+    """The functions of an algorithm."""
 
     reward: RewardSum
     """Of one rollout, by itself."""
@@ -52,9 +52,9 @@ class Rules:
     penalise: Penalty
     extract: Extractor = USUAL
     leave_out_of: LeaveOutOf = "gradient"
-    """What a masked rollout is left out of."""
+    """What a masked rollout is excluded from."""
     wants_draft: Callable[..., bool] = lambda rollout, program, *, draw: False
-    """Whether the mask asks for the judgement on an incomplete program."""
+    """Whether the mask needs the verdict on an incomplete program."""
 
 
 def build_rules(
@@ -64,7 +64,7 @@ def build_rules(
     rewards: RewardSum = ALL_TESTS,
     extract: Extractor = USUAL,
 ) -> Rules:
-    """Return the rules of an algorithm and its rewards, at the length limit of a step."""
+    """Return the rules of an algorithm and its rewards at the length limit of a step."""
     masking = algorithm.masking
     advantage = build_advantage(algorithm)
     rules = Rules(rewards, advantage, _build_mask(masking), _build_penalty(masking, max_response_tokens), extract)
@@ -140,7 +140,7 @@ def score_heldout(
     judge: BatchJudge,
     extract: Extractor = USUAL,
 ) -> list[list[ScoredRollout]]:
-    """Judge held-out samples: rewards, but no advantages, since nothing is learnt from them."""
+    """Judge held-out samples: rewards, but no advantages."""
     programs_P_G, verdicts_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=extract)
     return [
         [
@@ -152,7 +152,7 @@ def score_heldout(
 
 
 def read_program(rollout: Rollout, problem: Problem, extract: Extractor = USUAL) -> Program:
-    """Extract the program that a rollout answers a problem with."""
+    """Extract the program from a rollout."""
     return extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
 
 
@@ -183,7 +183,7 @@ def _judge_drafts(
     judge: BatchJudge,
     rules: Rules,
 ) -> list[list[Verdict | None]]:
-    """Judge those incomplete programs that the mask asks about; the rest are None."""
+    """Judge the incomplete programs that the mask needs verdicts on; None for the others."""
     wanted = [
         (place, index, replace(program, code=program.draft), problem)
         for place, problem in enumerate(problems_P)
@@ -233,7 +233,7 @@ def decide_group(
     tier: str | None,
     rules: Rules,
 ) -> list[ScoredRollout]:
-    """Decide about a group that was judged: penalties, masks, advantages.
+    """Decide penalties, masks and advantages of a judged group.
 
     Args:
         rollouts_G: the responses to one problem.

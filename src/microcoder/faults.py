@@ -1,0 +1,57 @@
+"""Error messages for refused config values and records, in place of pydantic's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+_Context = Mapping[str, Any]
+
+_SENTENCES: Mapping[str, Callable[[_Context], str]] = {
+    "missing": lambda _: "is missing",
+    "greater_than_equal": lambda given: f"must be {given['ge']:g} or more",
+    "greater_than": lambda given: f"must be more than {given['gt']:g}",
+    "less_than_equal": lambda given: f"must be {given['le']:g} or less",
+    "less_than": lambda given: f"must be less than {given['lt']:g}",
+    "extra_forbidden": lambda _: "unknown key",
+    "literal_error": lambda given: f"use {given['expected']}",
+    "too_short": lambda given: f"must have {given['min_length']} or more items",
+    "too_long": lambda given: f"must have {given['max_length']} or fewer items",
+    "string_too_short": lambda given: (
+        "must not be empty" if given["min_length"] == 1 else f"must have {given['min_length']} or more characters"
+    ),
+    "string_too_long": lambda given: f"must have {given['max_length']} or fewer characters",
+    "string_pattern_mismatch": lambda given: f"must match {given['pattern']}",
+}
+_KINDS = {
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "finite": "must be a finite number",
+    "bool": "must be true or false",
+    "string": "must be text",
+    "path": "must be a path",
+    "tuple": "must be a list",
+    "list": "must be a list",
+    "dict": "must be a table of keys",
+    "model": "must be a table of keys",
+    "mapping": "must be a table of keys",
+}
+"""By the first word of a fault's type, such as `int_parsing`."""
+
+
+def explain_fault(fault: ErrorDetails, key: str = "") -> str:
+    """Return what the value must be, after its key if given; messages of our own validators are unchanged."""
+    if fault["type"] == "missing" and key:
+        return f"{key} is missing"
+    return f"{key}: {_explain(fault)}" if key else _explain(fault)
+
+
+def _explain(fault: ErrorDetails) -> str:
+    kind = fault["type"]
+    if kind in _SENTENCES:
+        return _SENTENCES[kind](fault.get("ctx", {}))
+    if kind.endswith(("_type", "_parsing", "_from_float", "_number")):
+        return _KINDS.get(kind.partition("_")[0], fault["msg"])
+    return fault["msg"].removeprefix("Value error, ")
