@@ -21,10 +21,10 @@ def view(
     port: int = DEFAULT_PORT,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Browse runs: overlaid curves, and every rollout with its tests; search, compare, follow.
+    """Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.
 
-    An open page shows what unfinished runs add to their folders. Without --bundle it serves on 127.0.0.1 until Ctrl-C;
-    to view from another machine, type `ssh -L 8642:127.0.0.1:8642 HOST` there.
+    An open page follows runs that are still going. Without --bundle it serves on 127.0.0.1 until Ctrl-C; to view from
+    another machine, type `ssh -L 8642:127.0.0.1:8642 HOST` there.
 
     Parameters
     ----------

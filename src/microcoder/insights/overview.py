@@ -25,7 +25,7 @@ class Overview:
     next_commands: tuple[tuple[str, str], ...]
     """A command and its purpose."""
     subject: str = ""
-    """What the run is, for its headline: algorithm, model and problems; empty if the files do not say."""
+    """What the run is, for its headline: algorithm, model and problems; empty where the files do not say."""
 
 
 def describe_run(history: History) -> Overview:
