@@ -17,7 +17,7 @@ from microcoder.runs import RunDirectory
 from microcoder.viewer import open_collection
 from microcoder.viewer.search import Needle, Part, Searcher, list_matches
 
-TEXTS = [
+TEXTS: list[dict[str, str | None]] = [
     {"prompt": "Add two Numbers", "response": "def f(self):\n    return 1", "program": None, "errors": ""},
     {"prompt": "Add two Numbers", "response": "naïve café 🙂 (a+b)", "program": "x = 1", "errors": "expected '3'"},
     {"prompt": "other", "response": None, "program": "", "errors": "expected 3"},
@@ -107,7 +107,7 @@ def test_a_changed_file_is_read_again_and_its_old_texts_are_let_go() -> None:
         texts = {"response": pa.array([word])}
         part_ = Part("file", state, 1, lambda texts=texts: texts)
         assert searcher.find([part_], Needle(word))[0]
-    assert not searcher.find([part_], Needle("old"))[0]
+    assert not searcher.find([part_], Needle("old"))[0]  # pyrefly: ignore[unbound-name]
     assert len(searcher._texts) == 1
     with pytest.raises(DataError, match="changed while it was searched"):
         searcher.find([Part("other", 0, 2, lambda: {"response": pa.array(["x"])})], Needle("x"))
