@@ -115,7 +115,13 @@ def _print_keys(given: Sequence[str]) -> None:
     from microcoder.keys import describe_keys
 
     module, _, name = place.partition(":")
-    print(describe_keys(getattr(importlib.import_module(module), name), width=shutil.get_terminal_size().columns))
+    try:
+        config = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        extra = "data" if "dataset" in module else "train"
+        print(f"Its keys can be listed once {error.name} is installed; type: pip install 'microcoder[{extra}]'")
+        return
+    print(describe_keys(config, width=shutil.get_terminal_size().columns))
 
 
 def _explain(error: CycloptsError, given: Sequence[str]) -> str:
