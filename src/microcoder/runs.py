@@ -10,7 +10,7 @@
     model/                   the final weights, Hugging Face format
     summary.json             written last: a run that has it is finished
     report/index.html        drawn from the files above
-    logs/                    what TensorBoard or Weights & Biases keep on disk if asked for
+    logs/                    files of TensorBoard or Weights & Biases, if configured
     .lock                    held while a process writes the run
 
 Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
@@ -93,7 +93,7 @@ class RunDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from writing this run; the kernel lets go when the holder dies.
+        """Lock the run against other processes; the kernel releases the lock when the holder dies.
 
         Raises:
             TrainingError: another process holds it.
@@ -106,7 +106,7 @@ class RunDirectory:
         """Return the manifest.
 
         Raises:
-            DataError: the folder is no run directory.
+            DataError: the folder is not a run directory.
         """
         return read_json(self.manifest, what="run manifest")
 
@@ -131,7 +131,7 @@ class RunDirectory:
         return _steps_in(self.evaluation_samples)
 
     def rewind(self, step: int) -> None:
-        """Drop whatever lies beyond `step`, so that a resumed run writes it anew and exactly once."""
+        """Drop everything after `step`, so that a resumed run writes it exactly once."""
         for rows in (self.metrics, self.evaluations):
             kept = [row for row in read_rows(rows) if row["step"] <= step]
             write_text(rows, "".join(_line(row) for row in kept))
@@ -157,7 +157,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
-    """Hold a lock file; the kernel lets go when the holder dies, and its children with it: those get a moment.
+    """Hold a lock file; the kernel releases it when the holder and its children have died, who get a moment for that.
 
     Args:
         path: the file; it and its folder are made where they are missing.
