@@ -165,8 +165,8 @@ def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing() -> No
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--model.path", "./nothing"], "model.path nothing does not exist; give a checkpoint folder or a hub id"),
-        (["--model.path", str(ROOT / "tests")], "tests has no config.json; give a folder written by save_pretrained()"),
+        (["--model.path", "./nothing"], "model.path nothing does not exist; use a checkpoint folder or a hub id"),
+        (["--model.path", str(ROOT / "tests")], "tests has no config.json; use a folder written by save_pretrained()"),
         (["--problems.heldout", "none.jsonl"], "problems.heldout none.jsonl does not exist; check the path"),
     ],
 )

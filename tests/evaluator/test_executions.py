@@ -23,7 +23,7 @@ from .conftest import make_problem  # pyrefly: ignore[missing-import]
         ({"memory_limit_mib": 1 << 40}, "a memory limit of"),
         ({"arguments": ("x" * 100_000,)}, "arguments: 100004 bytes"),
         ({"arguments": ("a\0b",)}, "NUL"),
-        ({"files": {"a": b"", "a/": None, "a/b": b""}}, "'a/': that name is there already"),
+        ({"files": {"a": b"", "a/": None, "a/b": b""}}, "'a/': duplicate name"),
         ({"files": {"a": b"", "a/b": b""}}, "'a' is no folder"),
         ({"files": {"a/": b""}}, "has no content"),
         ({"files": {"a": None}}, "has no content"),

@@ -218,7 +218,7 @@ def test_nothing_outlives_the_calling_process(number: signal.Signals) -> None:
 def test_a_judge_that_cannot_start_says_why() -> None:
     with pytest.raises(ConfigError, match="no-such-file"):
         Judge(workers=2, processes=2, packages="no-such-file.txt")
-    with pytest.raises(EvaluatorFault, match="cannot be closed here: seccomp"):
+    with pytest.raises(EvaluatorFault, match="lacks isolation here: seccomp"):
         Judge(workers=2, processes=2, layers=("resource_limits",))
     with pytest.raises(ConfigError, match="processes = 3; use 0 to 2"):
         Judge(workers=2, processes=3)
