@@ -104,5 +104,5 @@ def test_what_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(DataError, match=r"rows.jsonl:1: problem 'a' has no statement"):
         make_app()
     monkeypatch.setenv("MICROCODER_JUDGE", "workers")
-    with pytest.raises(ConfigError, match="MICROCODER_JUDGE is no JSON object"):
+    with pytest.raises(ConfigError, match="MICROCODER_JUDGE is not a JSON object"):
         make_app()
