@@ -35,10 +35,12 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 demo: $(TRAINS)
 	$(BIN)/microcoder train -c recipes/micro/config.toml --run-dir runs/demo
 
-# LONG= runs the long ones too: more kills, Ray, two processes (minutes).
+# LONG= runs the long ones too: more kills, Ray, two processes, other users (minutes).
 LONG ?= -m 'not long'
+# One more than the two cores that this is measured on: tests of limits wait, a third of the time.
+WORKERS ?= 3
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/training/verl --ignore tests/training/vllm_backend $(LONG)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore tests/training/verl --ignore tests/training/vllm_backend $(LONG)
 
 # Compiled, unlike the rest: Ray's processes start together, and would each compile it all.
 $(VERL): $(STAMP)
@@ -85,8 +87,16 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/pyrefly check
 
-docs: setup
-	$(BIN)/python docs/generate.py
+# The site has an environment of its own: neither the demo nor the tests wait for it.
+.venv-docs/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: .venv-docs/.installed
+	.venv-docs/bin/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+	@echo "open site/index.html"
 
 # The cases of `microcoder audit-judge` are those of the tests.
 yardstick-cases: setup

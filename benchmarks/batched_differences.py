@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import contests
 
-from evaluator import safety_suites, stateful_programs
+from evaluator import safety_suites, stateful_programs  # pyrefly: ignore[missing-module-attribute]
 from microcoder.dataset.collect import collect_row
 from microcoder.dataset.sources import list_shards, open_source, read_shard
 from microcoder.evaluator import Judge, sharing
@@ -88,9 +88,9 @@ def mutate(code: str) -> str:
     if isinstance(node, ast.Constant):
         node.value += 1  # pyrefly: ignore[unsupported-operation]
     elif isinstance(node, ast.BinOp):
-        node.op = _OPERATORS[type(node.op)]()
+        node.op = _OPERATORS[type(node.op)]()  # pyrefly: ignore[bad-assignment, bad-index]
     elif isinstance(node, ast.Compare):
-        node.ops[0] = _OPERATORS[type(node.ops[0])]()
+        node.ops[0] = _OPERATORS[type(node.ops[0])]()  # pyrefly: ignore[unsupported-operation, bad-index]
     return ast.unparse(tree)
 
 
@@ -164,7 +164,7 @@ def main() -> None:
             Judge(stop=stop, batch_tests=False, **options) as alone,
         ):
             for kind, cases in kinds.items() if stop == arguments.stops[0] else ():
-                kinds[kind] = list(islice(cases, arguments.most))  # pyrefly: ignore[unsupported-operation]
+                kinds[kind] = list(islice(cases, arguments.most))  # pyrefly: ignore
             for kind, cases in kinds.items():
                 for name, program, problem in cases:
                     counts[f"programs {kind}"] += 1

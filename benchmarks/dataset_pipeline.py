@@ -104,7 +104,7 @@ def write_rows(folder: Path, num_rows: int, *, seed: int = 0) -> None:
         else:
             words = generator.choices(vocabulary, k=generator.randint(120, 280))
             if len(known) < 5000:
-                known.append(words)
+                known.append(words)  # pyrefly: ignore[bad-argument-type]
         row = {
             "problem_id": number, "question": " ".join(words), "solutions": "", "input_output": "",
             "difficulty": "interview", "url": "", "starter_code": "",

@@ -37,7 +37,7 @@ from microcoder.evaluator import Judge
 from microcoder.types import Outcome
 
 
-def read_candidates(folder: Path, first: int, every: int) -> Iterator[Candidate | str]:
+def read_candidates(folder: Path, first: int, every: int) -> Iterator[Candidate | Rejection | str]:
     """Yield every n-th of the packages that are not copies of an earlier one, or why one is not complete."""
     seen: set[bytes] = set()
     distinct = []

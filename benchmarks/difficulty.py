@@ -121,7 +121,7 @@ def fit(problems: Sequence[Labelled], has_reference: bool) -> predictor.Ridge:
     vocabulary = sorted(word for word, count in counts.items() if count >= MIN_PROBLEMS_PER_WORD)
     column = {word: number for number, word in enumerate(vocabulary)}
     names = list(measures[0])
-    scaler = StandardScaler().fit(np.array([[row[name] for name in names] for row in measures]))
+    scaler: Any = StandardScaler().fit(np.array([[row[name] for name in names] for row in measures]))
     rows = np.zeros((len(usable), len(vocabulary)))
     for number, known in enumerate(words):
         here = [column[word] for word in known if word in column]

@@ -62,7 +62,7 @@ class Ours(Judging):
         self._options: dict[str, Any] = {}
 
     def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
-        chosen = {"time_scale": 1.0, "cache_size": 0, **options}
+        chosen: dict[str, Any] = {"time_scale": 1.0, "cache_size": 0, **options}
         if self._judge is None or chosen != self._options:
             if self._judge is not None:
                 self._judge.close()
@@ -93,9 +93,9 @@ class LiveCodeBench(Judging):
     NAMES: ClassVar = {-1: "time_limit", -2: "wrong_answer", -3: "time_limit", -4: "runtime_error", -5: "sandbox_fault"}
 
     def __init__(self) -> None:
-        self._metrics = importlib.import_module(self.module)
+        self._metrics: Any = importlib.import_module(self.module)
         self._landed: dict[int, float] = {}
-        self._metrics.as_completed = self._note_landing
+        self._metrics.as_completed = self._note_landing  # pyrefly: ignore[missing-attribute]
 
     def _note_landing(self, futures: dict[Any, int]) -> Iterator[Any]:
         for future in concurrent.futures.as_completed(futures):

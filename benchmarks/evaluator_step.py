@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from evaluator_workloads import Task, Workload, can_be_told_to_peers
 
@@ -200,7 +201,8 @@ def _raise(tree: ast.AST, dice: random.Random) -> bool:
 
 def _bodies(tree: ast.AST) -> list[list[ast.stmt]]:
     """Return all blocks in which something happens, the module's own first; a class's holds only definitions."""
-    found = [node.body for node in ast.walk(tree) if isinstance(getattr(node, "body", None), list)]
+    nodes: list[Any] = list(ast.walk(tree))
+    found = [node.body for node in nodes if isinstance(getattr(node, "body", None), list)]
     return [body for body in found if not any(isinstance(one, ast.FunctionDef) for one in body)] or found[:1]
 
 

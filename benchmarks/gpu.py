@@ -116,11 +116,11 @@ def run_trl(config: Any, folder: Path, minutes: float) -> dict[str, float]:
     from microcoder.evaluator import Judge
     from microcoder.extract import extract_program
     from microcoder.rewards import score_verdicts
+    from microcoder.training.algorithm.schedules import order_problems
     from microcoder.training.batching import cut_batches
     from microcoder.training.engines.trl.arguments import build_arguments
     from microcoder.training.engines.trl.engine import load_policy
     from microcoder.training.observer import Silent
-    from microcoder.training.schedules import order_problems
     from microcoder.training.tasks import load_tasks
 
     batches, tasks, end = cut_batches(config, num_processes=1), load_tasks(config), time.monotonic() + 60 * minutes

@@ -38,9 +38,9 @@ from microcoder.dataset.pipeline import MapStep, Runner, write_part
 from microcoder.dataset.pipeline.workers import Chain, run_chain
 from microcoder.dataset.verify import VerifySettings
 from microcoder.evaluator import Judge
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.formats.candidates import Candidate
 from microcoder.serving.client import JudgeClient
-from microcoder.serving.judging import BatchJudge
 from microcoder.serving.ray_judge import RayJudge
 from microcoder.serving.ray_start import allow_slow_start
 from microcoder.types import Problem, Program, TestCase

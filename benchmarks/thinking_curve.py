@@ -14,6 +14,7 @@ import argparse
 import random
 from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -38,9 +39,9 @@ class Thinker:
     """A model that is made to think."""
 
     def __init__(self, folder: str) -> None:
-        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
         self.model = AutoModelForCausalLM.from_pretrained(folder).eval()
-        self.fence = self.tokenizer.convert_tokens_to_ids(FENCE)
+        self.fence = self.tokenizer.convert_tokens_to_ids(FENCE)  # pyrefly: ignore[missing-attribute]
 
     def ids(self, text: str) -> list[int]:
         """Return the tokens of a text."""

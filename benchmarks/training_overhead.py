@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-RECIPE = Path(__file__).parents[1] / "recipes" / "microcoder-grpo" / "micro.toml"
+RECIPE = Path(__file__).parents[1] / "recipes" / "micro" / "config.toml"
 TRAINERS = ("trl", "frugal", "ours")
 
 
@@ -36,6 +36,7 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     from microcoder.extract import extract_program
     from microcoder.rewards import score_verdicts
     from microcoder.runs import RunDirectory
+    from microcoder.training.algorithm.schedules import order_problems
     from microcoder.training.batching import cut_batches
     from microcoder.training.clocks import RunClock
     from microcoder.training.config import TrainConfig
@@ -44,7 +45,6 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
     from microcoder.training.engines.trl.trainer import MicroCoderTrainer
     from microcoder.training.observer import Silent
-    from microcoder.training.schedules import order_problems
     from microcoder.training.tasks import load_tasks
 
     overrides = {

@@ -3,8 +3,9 @@
     python benchmarks/viewer.py [--folder FOLDER] [--bundle]
 
 Writes a run of 196 steps x 64 problems x 8 samples (prompts of 1 kB, responses of 4 kB on average), serves it as
-`microcoder view` does, and times in the page: from the start of the navigation to the frame that shows content, and
-from a changed filter to the frame that shows its list. The folder is kept and used again.
+`microcoder view` does, and times in the page: from the start of the navigation to the frame that shows content, from a
+changed filter or search to the frame that shows its list, and from a new step in the run's folder to the page that
+tells of it. The folder is kept and used again.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import argparse
 import json
 import random
 import resource
+import shutil
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,12 +28,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "viewer" / "parts")
 
 from chromium import BROWSER, Chromium  # pyrefly: ignore[missing-import]
 
+from microcoder.files import append_row, write_json
 from microcoder.metrics import StepMetrics
-from microcoder.runs import RunDirectory, append_row, write_json, write_rollouts
+from microcoder.runs import RunDirectory, write_rollouts
 from microcoder.viewer import ViewerServer, open_collection, write_bundle
 
 NUM_STEPS, NUM_PROBLEMS, NUM_SAMPLES = 196, 64, 8
+NUM_DISTINCT = 14
 NUM_OPENINGS = 7
+NUM_SEARCHES = 4
 VERDICTS = ("accepted", "wrong_answer", "runtime_error", "time_limit", "no_code")
 WORDS = [f"{random.Random(n).randrange(36**4):x}" for n in range(3000)]
 
@@ -60,19 +65,34 @@ FILTERS = [
     ("truncated", "yes"),
     ("masked", "yes"),
     ("problem", "p-0001"),
+    ("only", "slowest"),
     ("step", "100-150"),
+    ("order", "first"),
     ("order", "longest"),
     ("order", "advantage"),
 ]
 
 
 def write_run(root: Path) -> None:
+    """Problems come again every `NUM_DISTINCT` steps, with the rollouts they had: what is read is as much as ever."""
     drawn, run = random.Random(0), RunDirectory(root)
     for step in range(1, NUM_STEPS + 1):
-        rows = [rollout(drawn, step, n // NUM_SAMPLES, n % NUM_SAMPLES) for n in range(NUM_PROBLEMS * NUM_SAMPLES)]
-        write_rollouts(run.rollout_file(step), rows)
-        append_row(run.metrics, step_metrics(step).as_row())
+        if step <= NUM_DISTINCT:
+            write_step(run, drawn, step)
+        else:
+            shutil.copyfile(run.rollout_file((step - 1) % NUM_DISTINCT + 1), run.rollout_file(step))
+    append_metrics(run, range(1, NUM_STEPS + 1))
     write_json(run.manifest, {"name": "large", "config": {}})
+
+
+def write_step(run: RunDirectory, drawn: random.Random, step: int) -> None:
+    rows = [rollout(drawn, step, n // NUM_SAMPLES, n % NUM_SAMPLES) for n in range(NUM_PROBLEMS * NUM_SAMPLES)]
+    write_rollouts(run.rollout_file(step), rows)
+
+
+def append_metrics(run: RunDirectory, steps: Iterable[int]) -> None:
+    for step in steps:
+        append_row(run.metrics, step_metrics(step).as_row())
 
 
 def rollout(drawn: random.Random, step: int, problem: int, index: int) -> dict[str, Any]:
@@ -110,6 +130,41 @@ def step_metrics(step: int) -> StepMetrics:
         step, share, {"easy": share, "medium": share / 2, "hard": share / 4}, 900, 4000, 0.6, 1.0, 4096, 0.1, 0.02,
         0.05, 0.0, 0.3, {}, {}, {}, {"loss": 0.1, "grad_norm": 0.3}, {"generate": 30.0, "judge": 4.0, "update": 20.0},
     )  # fmt: skip
+
+
+# What was found is remembered, so each is asked once, and has others of its kind.
+SEARCHES: dict[str, tuple[str, list[str]]] = {
+    "two words": ("", [f"{WORDS[n]} {WORDS[n + 1]}" for n in range(NUM_SEARCHES)]),
+    "a common word": ("", WORDS[10 : 10 + NUM_SEARCHES]),
+    "nowhere": ("", ["thereisnosuchword" + "x" * n for n in range(NUM_SEARCHES)]),
+    "expression": ("yes", [rf"print\(0\.{n}2\d+" for n in range(NUM_SEARCHES)]),
+    "expression, nowhere": ("yes", [rf"def \w+\(self\):\s{{{n}}}return" for n in range(NUM_SEARCHES)]),
+    "expression, case kept": ("yes", [rf"[A-Z]{{4}}\d{n}" for n in range(NUM_SEARCHES)]),
+}
+
+
+def measure_searches(browser: Chromium) -> None:
+    for name, (regex, texts) in SEARCHES.items():
+        browser.run(f"viewer.state.go({{text: '', regex: {json.dumps(regex)}, order: 'first'}}, {{replace: true}})")
+        browser.wait("document.getElementById('found')")
+        field = json.dumps("filter-text")
+        began = time.process_time()
+        told(f"search, {name}", [browser.run(SET.format(field=field, value=json.dumps(text))) for text in texts])
+        print(f"{'':34} {1000 * (time.process_time() - began) / len(texts):6.0f} ms of CPU time each in the server")
+
+
+def measure_following(browser: Chromium, root: Path) -> None:
+    run, waits = RunDirectory(root), []
+    for number in range(3):
+        step = NUM_STEPS + 1 + number
+        write_step(run, random.Random(step), step)
+        append_metrics(run, [step])
+        began = time.perf_counter()
+        browser.wait(f"document.querySelector('fieldset').textContent.includes('{step} steps')")
+        waits.append(1000 * (time.perf_counter() - began))
+        time.sleep(0.7)
+    run.rewind(NUM_STEPS)
+    told("a new step is shown after", waits)
 
 
 def measure(browser: Chromium, base: str) -> None:
@@ -174,6 +229,17 @@ def main() -> None:
         with ViewerServer(collection, port=0) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             measure(browser, server.url)
+            parts = collection["large"].parts(collection["large"].index())
+            timed("read the texts, once", lambda: collection.searcher.warm(parts))
+            held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(f"{held:,.0f} MiB held at most")
+            browser.open(f"{server.url}#view=rollouts&run=large&order=first")
+            browser.wait("document.querySelector('.rows a')")
+            measure_searches(browser)
+            browser.open(f"{server.url}#view=curves")
+            browser.wait("document.querySelector('.plot')")
+            time.sleep(5)
+            measure_following(browser, root)
             server.shutdown()
         if options.bundle:
             folder = options.folder / "bundle"

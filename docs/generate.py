@@ -1,14 +1,17 @@
-"""Write docs/reference.md from the code: keys, metrics, folders. `make docs` runs it; a test compares."""
+"""Write reference.md (keys, metrics, folders) and commands.md from the code. `make docs` runs it; a test compares."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import BaseModel
 
 from microcoder import metrics, runs
+from microcoder.cli import build_app
 from microcoder.dataset.build import BuildConfig
 from microcoder.docstrings import attribute_docstrings
 from microcoder.evaluation import EvalConfig, folder
@@ -16,15 +19,15 @@ from microcoder.keys import list_keys
 from microcoder.training.config import TrainConfig
 from microcoder.types import Problem
 
-TARGET = Path(__file__).parent / "reference.md"
+FOLDER = Path(__file__).parent
 
 
-def render() -> str:
-    """Return the reference as Markdown."""
+def render_reference() -> str:
+    """Return keys, records and files as Markdown."""
     lines = [
-        "# Reference",
+        "# Keys, files and metrics",
         "",
-        "Written by `make docs` from the code; do not edit.",
+        "Every key of a recipe, an evaluation and a corpus; every file of a run. Written by `make docs` from the code.",
         "",
         "## Recipe keys",
         "",
@@ -70,6 +73,15 @@ def render() -> str:
     return "\n".join(lines)
 
 
+def render_commands() -> str:
+    """Return every command with its options as Markdown."""
+    # Whoever asks, `microcoder` is what is typed.
+    sys.argv = ["microcoder"]
+    text = build_app().generate_docs(output_format="markdown", recursive=True)
+    head = ["# Commands", "", "Every command with its options. Written by `make docs` from the code.", ""]
+    return "\n".join([*head, text[text.index("## microcoder judge") :].rstrip(), ""])
+
+
 def _table(schema: type[BaseModel]) -> list[str]:
     rows = [f"| `{key.name}` | {_code(key.default)} | {key.meaning} |" for key in list_keys(schema)]
     return ["| key | default | meaning |", "| --- | --- | --- |", *rows]
@@ -86,6 +98,9 @@ def _attributes(noun: type) -> list[str]:
     return ["| field | meaning |", "| --- | --- |", *rows]
 
 
+PAGES: dict[str, Callable[[], str]] = {"reference.md": render_reference, "commands.md": render_commands}
+
 if __name__ == "__main__":
-    TARGET.write_text(render(), encoding="utf-8")
-    print(f"wrote {TARGET}")
+    for name, render in PAGES.items():
+        (FOLDER / name).write_text(render(), encoding="utf-8")
+        print(f"wrote {FOLDER / name}")

@@ -122,6 +122,7 @@ def test_every_fault_is_reported_at_once() -> None:
 def test_a_missing_recipe_suggests_one_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "pass -c PATH" in refused(Path("nothing.toml"))
+    assert "did you mean micro?" in refused(Path("mircro"))
     (tmp_path / "recipes/micro").mkdir(parents=True)
     toml(tmp_path / "recipes/micro", "")
     assert "did you mean recipes/micro/config.toml?" in refused(Path("recipes/mirco/config.toml"))

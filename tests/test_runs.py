@@ -5,16 +5,8 @@ from typing import Any
 import pytest
 
 from microcoder.errors import DataError
-from microcoder.runs import (
-    RunDirectory,
-    append_row,
-    read_json,
-    read_rollouts,
-    read_rows,
-    write_json,
-    write_rollouts,
-    write_text,
-)
+from microcoder.files import append_row, read_json, read_rows, write_json, write_text
+from microcoder.runs import RunDirectory, read_rollouts, write_rollouts
 
 
 def rollout(**changes: object) -> dict[str, Any]:

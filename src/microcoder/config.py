@@ -65,6 +65,9 @@ def kind_or(default: str) -> Discriminator:
 
 
 ConfigT = TypeVar("ConfigT", bound=Config)
+_WITHIN = Path(__file__).parent / "shipped"
+SHIPPED = _WITHIN if _WITHIN.is_dir() else Path(__file__).parents[2]
+"""Where the package's own `recipes` and `studies` are: in a wheel inside the package, in a checkout beside `src`."""
 
 
 def load_config(
@@ -78,7 +81,7 @@ def load_config(
 
     Args:
         schema: the config model.
-        recipes: TOML files; later ones win.
+        recipes: TOML files, or names of the package's own; later ones win.
         overrides: dotted key to value text, read as TOML where it is TOML and as a string where it is not.
         layers: tables of dotted keys and values, over the recipes and under the overrides; later ones win.
 
@@ -101,7 +104,23 @@ def load_config(
         raise ConfigError(_explain(error, schema, recipes)) from None
 
 
+def find_recipe(path: Path) -> Path:
+    """Return the file of a recipe: a path as it is; a name such as `micro` or `lab/chains` among the package's own."""
+    return path if path.suffix == ".toml" or path.is_file() else _recipe_names().get(str(path), path)
+
+
+def name_recipe(path: Path) -> str:
+    """Return what a recipe is called: FOLDER for FOLDER/config.toml, NAME for any NAME.toml."""
+    return path.absolute().parent.name if path.stem == "config" else path.stem
+
+
+def _recipe_names() -> dict[str, Path]:
+    paths = sorted((SHIPPED / "recipes").glob("*/*.toml"))
+    return {name_recipe(path): path for path in paths} | {f"{path.parent.name}/{path.stem}": path for path in paths}
+
+
 def _read_recipe(path: Path) -> dict[str, Any]:
+    path = find_recipe(path)
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -117,11 +136,11 @@ def _read_recipe(path: Path) -> dict[str, Any]:
 
 
 def _suggest_recipe(path: Path) -> str:
-    known = sorted(str(p) for p in Path("recipes").glob("**/*.toml"))
-    close = difflib.get_close_matches(str(path), known, n=1, cutoff=0.4)
+    here, names = [str(p) for p in Path("recipes").glob("**/*.toml")], [n for n in _recipe_names() if "/" not in n]
+    close = difflib.get_close_matches(str(path), [*here, *names], n=1, cutoff=0.4)
     if close:
         return f"; did you mean {close[0]}?"
-    return f"; recipes here: {', '.join(known)}" if known else "; pass -c PATH to an existing TOML file"
+    return f"; pass -c PATH to an existing TOML file, or a recipe of the package: {', '.join(names)}"
 
 
 def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:

@@ -28,6 +28,21 @@ class SamplerMismatch:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenFigures:
+    """What is known of one token of a response."""
+
+    text: str
+    logp: float
+    """Under the policy that the step began with, at the step's temperature."""
+    entropy: float
+    """Of that policy's distribution at this place, in nats."""
+    ratio: float
+    """Probability after the step's updates over that before."""
+    sampler_logp: float | None = None
+    """Where the sampler is another program and reports it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredRollout:
     """A rollout with all decisions about it: the row of `rollouts/step_*.parquet`."""
 
@@ -52,6 +67,8 @@ class ScoredRollout:
     """Each of several rewards, unweighted; empty for a single one."""
     counts: bool = True
     """Whether its tokens count in the loss's denominator; false if a mask excludes them."""
+    tokens: Sequence[TokenFigures] = ()
+    """Of the few rollouts whose tokens are recorded; empty: not of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,4 +229,5 @@ def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict
         "rewards": list(sample.rewards.items()),
         "advantage": sample.advantage,
         "masked_why": sample.masked_why,
+        "tokens": [asdict(token) for token in sample.tokens] or None,
     }

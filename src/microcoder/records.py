@@ -7,12 +7,13 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from microcoder.errors import DataError
 from microcoder.faults import explain_fault
+from microcoder.files import new_file
 from microcoder.types import Record
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -35,11 +36,9 @@ def read_records(path: Path, schema: type[RecordT], *, what: str, unique: str = 
     for number, line in _lines(path, what):
         where = f"{what} {path} line {number}"
         try:
-            record = schema.model_validate(json.loads(line))
+            record = schema.model_validate(_parse(line, where))
         except ValidationError as error:
             raise DataError(f"{where}: {explain_faults(error, schema)}") from None
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{where} is not JSON ({error}); fix or remove that line") from None
         name = getattr(record, unique)
         if name in first_line:
             raise DataError(
@@ -50,6 +49,27 @@ def read_records(path: Path, schema: type[RecordT], *, what: str, unique: str = 
     if not records:
         raise DataError(f"{what} {path} holds no record; write one JSON object a line")
     return records
+
+
+def read_values(path: Path, what: str) -> list[tuple[str, Any]]:
+    """Read the items of a JSON list, or one value a line, each with where it stands; the file may be gzipped.
+
+    Raises:
+        DataError: the file is missing, or something in it is no JSON: which line.
+    """
+    lines = list(_lines(path, what))
+    if not lines or not lines[0][1].lstrip().startswith("["):
+        places = [(f"{what} {path} line {number}", line) for number, line in lines]
+        return [(where, _parse(line, where)) for where, line in places]
+    items = _parse("".join(line for _, line in lines), f"{what} {path}")
+    return [(f"{what} {path} item {number}", item) for number, item in enumerate(items, 1)]
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where} is not JSON ({error}); fix or remove that line") from None
 
 
 def explain_faults(error: ValidationError, schema: type[Record]) -> str:
@@ -83,11 +103,8 @@ def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[st
 
 def write_lines(path: Path, records: Iterable[Record]) -> None:
     """Write records as JSON lines by an atomic rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
+    with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(record.model_dump_json(exclude_defaults=True) + "\n" for record in records)
-    partial.replace(path)
 
 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:

@@ -19,23 +19,18 @@ cut back to the step that is resumed from.
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from microcoder.errors import DataError, MicroCoderError, TrainingError
-from microcoder.machine import lock_file
+from microcoder.errors import TrainingError
+from microcoder.files import hold_lock, read_json, read_rows, write_parquet, write_rows
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_LOCK_PATIENCE_SECONDS = 3.0
+TOKEN_FIGURES = ("logp", "sampler_logp", "entropy", "ratio")
+"""Of each token of a response, in the few rollouts that have them (`logging.token_rollouts`); the others have null."""
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
 
@@ -133,81 +128,11 @@ class RunDirectory:
     def rewind(self, step: int) -> None:
         """Drop everything after `step`, so that a resumed run writes it exactly once."""
         for rows in (self.metrics, self.evaluations):
-            kept = [row for row in read_rows(rows) if row["step"] <= step]
-            write_text(rows, "".join(_line(row) for row in kept))
+            write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
         for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
             for later in (s for s in _steps_in(folder) if s > step):
                 for path in folder.glob(f"step_{later:06d}*"):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def append_row(path: Path, row: dict[str, Any]) -> None:
-    """Append one JSON line and make it durable."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(_line(row))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a JSON-lines file; a last line that was cut off by a kill is left out."""
-    return list(_rows(path)) if path.exists() else []
-
-
-@contextmanager
-def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
-    """Hold a lock file; the kernel releases it when the holder and its children have died, who get a moment for that.
-
-    Args:
-        path: the file; it and its folder are made where they are missing.
-        error: what is raised where another process holds it.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        give_up = time.monotonic() + _LOCK_PATIENCE_SECONDS
-        while True:
-            try:
-                lock_file(file)
-                break
-            except BlockingIOError:
-                if time.monotonic() > give_up:
-                    raise error from None
-                time.sleep(0.05)
-        yield
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write a JSON file by an atomic rename."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file by an atomic rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
-def read_json(path: Path, *, what: str) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        DataError: the file is missing or is no JSON object.
-    """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{what} {path} does not exist; pass a folder that `microcoder train` wrote") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{what} {path} is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise DataError(f"{what} {path} holds {type(value).__name__}, not an object")
-    return value
 
 
 def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -225,6 +150,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("output", pa.string()),
         ]
     )
+    token = pa.struct([("text", pa.string()), *((name, pa.float32()) for name in TOKEN_FIGURES)])
     schema = pa.schema(
         [
             ("step", pa.int64()),
@@ -247,20 +173,10 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("rewards", pa.map_(pa.string(), pa.float64())),
             ("advantage", pa.float64()),
             ("masked_why", pa.string()),
+            ("tokens", pa.list_(token)),
         ]
     )
     write_parquet(path, rows, schema)
-
-
-def write_parquet(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> None:
-    """Write rows as zstd Parquet by an atomic rename."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), partial, compression="zstd")
-    partial.replace(path)
 
 
 def read_rollouts(path: Path) -> list[dict[str, Any]]:
@@ -268,20 +184,6 @@ def read_rollouts(path: Path) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     return pq.read_table(path).to_pylist()
-
-
-def _line(row: dict[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    # Split as bytes: a kill can cut the last line in the middle of a character.
-    lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines[:-1], 1):
-        try:
-            yield json.loads(line)
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{path} line {number} is not JSON ({error}); the file was edited or damaged") from None
 
 
 def _steps_in(folder: Path) -> list[int]:

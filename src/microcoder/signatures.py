@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from microcoder.types import Call, Method, Problem
 
@@ -23,11 +23,6 @@ _FIELD = re.compile(r"self\.(children|neighbors|random|next)\b")
 _NODE_CLASS = re.compile(r"class Node\b.*?(?=^\S*\s*class |\Z)", re.MULTILINE | re.DOTALL)
 _METHOD = re.compile(r"\bdef[ \t]+(\w+)[ \t]*\(")
 _LONGEST_STARTER = 20_000
-
-
-class _Method(NamedTuple):
-    name: str
-    head: ast.FunctionDef
 
 
 def find_call(problem: Problem) -> Call | None:

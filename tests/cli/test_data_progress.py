@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from microcoder.cli.data_progress import Display, describe_left, describe_time
+from microcoder.cli.data_progress import BuildDisplay, describe_left
+from microcoder.cli.display import describe_seconds
 
 
 def test_time_is_shown_in_the_unit_that_one_would_say() -> None:
-    assert [describe_time(seconds) for seconds in (3.4, 119, 600, 9000)] == ["3 s", "119 s", "10 min", "2.5 h"]
+    assert [describe_seconds(seconds) for seconds in (3.4, 119, 600, 9000)] == ["3 s", "119 s", "10 min", "2.5 h"]
     assert describe_left(10, 5, 20) == "about 40 s left"
     assert describe_left(10, 0, 20) == describe_left(10, 5, 0) == ""
 
@@ -18,7 +19,7 @@ def test_a_log_shows_rows_and_signs_of_life(
 ) -> None:
     clock = [0.0]
     monkeypatch.setattr("microcoder.cli.data_progress.time.monotonic", lambda: clock[0])
-    with Display() as display:
+    with BuildDisplay() as display:
         for seconds, done in ((0.0, 0), (2.0, 1), (6.0, 2), (20.0, 2), (37.0, 2), (40.0, 8)):
             clock[0] = seconds
             display.show("verify", done, 8)

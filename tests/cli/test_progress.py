@@ -109,7 +109,7 @@ def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
     assert lines[1].startswith("step 1/12  reward 0.250  accuracy easy 0.50 hard 0.00  length 120 of 512  truncated 5%")
     for part in ("diversity 0.710", "temperature 1.20", "masked 2%", "10.0 s (generate 8.0, update 2.0)"):
         assert part in lines[1]
-    assert lines[2].endswith("left 1 min 40 s")
+    assert lines[2].endswith("left 100 s")
     assert lines[3] == "saved a checkpoint"
     assert all(character.isprintable() for line in lines for character in line)
 
@@ -117,7 +117,7 @@ def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
 def test_a_terminal_gets_a_panel_and_its_cursor_back() -> None:
     shown, code = on_a_terminal(PROGRAM)
     assert code == 0
-    for part in ("step 2/12", "reward 0.250", "held-out 0.125 (step 0)", "left 1 min 40 s", "saved a checkpoint"):
+    for part in ("step 2/12", "reward 0.250", "held-out 0.125 (step 0)", "left 100 s", "saved a checkpoint"):
         assert part in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
 
@@ -158,7 +158,7 @@ def test_a_reader_that_has_gone_does_not_stop_the_run() -> None:
 
 def test_time_left_is_the_mean_of_recent_steps() -> None:
     assert plain_lines(steps=1, num_steps=1)[0].endswith("left 0 s")
-    assert plain_lines(steps=1, num_steps=721)[0].endswith("left 2 h 00 min")
+    assert plain_lines(steps=1, num_steps=721)[0].endswith("left 2.0 h")
     assert plain_lines(steps=1, metrics=replace(STEP, seconds={}))[0].endswith("left unknown")
 
 

@@ -10,7 +10,7 @@ import pytest
 from microcoder.cli import VERBS, build_app, main
 
 NEVER = {
-    "aiohttp", "asyncio", "daft", "datasets", "fastapi", "httpx", "huggingface_hub", "jinja2", "matplotlib",
+    "aiohttp", "asyncio", "datasets", "fastapi", "httpx", "huggingface_hub", "jinja2", "matplotlib",
     "multiprocessing", "numpy", "openai", "pandas", "pyarrow", "ray", "sklearn", "starlette", "torch", "transformers",
     "trl", "uvicorn", "verl", "yaml",
 }  # fmt: skip
@@ -55,7 +55,10 @@ def test_the_list_of_verbs_imports_no_verb(arguments: list[str]) -> None:
 
 def test_help_of_a_verb_imports_no_other_verb() -> None:
     modules = modules_of_command("judge", "--help")
-    assert {name for name in modules if name.startswith("microcoder.cli.")} == {"microcoder.cli.judge"}
+    assert {name for name in modules if name.startswith("microcoder.cli.")} == {
+        "microcoder.cli.display",
+        "microcoder.cli.judge",
+    }
     assert not modules & NEVER
 
 
@@ -97,7 +100,7 @@ def test_a_suggestion_ends_in_one_mark(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_the_default_folder_of_a_run_can_be_read_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "--help"])
-    assert "by default runs/FOLDER " in " ".join(capsys.readouterr().out.split())
+    assert "names: runs/micro-dapo for" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,20 +12,43 @@ import pytest
 
 from microcoder.cli import main
 from microcoder.cli.train import default_run_directory, parse_overrides
-from microcoder.config import dotted_keys, load_config
+from microcoder.config import dotted_keys, find_recipe, load_config, name_recipe
 from microcoder.dataset.problems import write_problems
 from microcoder.errors import ConfigError
 from microcoder.micro import generate_problems
 from microcoder.training.config import TrainConfig
 
 ROOT = Path(__file__).parents[2]
-RECIPES = sorted(path for path in ROOT.glob("recipes/**/*.toml") if path.parent.name != "data")
+RECIPES = sorted(p for p in ROOT.glob("recipes/**/*.toml") if p.parent.name not in ("data", "algorithms"))
+ALGORITHMS = sorted((ROOT / "recipes/algorithms").glob("*.toml"))
+SETTINGS = ("micro", "qwen3-1.7b-4k", "qwen3-4b-4k", "qwen3-4b", "r1-qwen3-8b-16k")
 
 
-def microcoder(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "microcoder", *words], cwd=folder, capture_output=True, text=True, timeout=120
-    )
+@dataclass(frozen=True)
+class Done:
+    """What a command said, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def microcoder(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Run a command in this process, as if typed in the checkout: importing torch anew takes ten seconds."""
+    monkeypatch.chdir(ROOT)
+
+    def run(*words: str) -> Done:
+        code: object = 0
+        try:
+            main(list(words))
+        except SystemExit as ended:
+            code = ended.code
+        shown = capsys.readouterr()
+        assert isinstance(code, int)
+        return Done(code, shown.out, shown.err)
+
+    return run
 
 
 def files_of(recipe: Path, folder: Path) -> list[str]:
@@ -51,27 +74,28 @@ def test_every_recipe_resolves_and_is_estimated(
     assert estimate["max_tokens"] == config["num_steps"] * rollouts * config["rollout"]["max_response_tokens"]
     assert estimate["num_parameters"] > 1e5
     assert not (tmp_path / "run").exists()
-    assert (recipe.parent / "README.md").is_file()
-    assert recipe.name in (recipe.parent / "README.md").read_text(encoding="utf-8")
+    readmes = [folder / "README.md" for folder in (recipe.parent, ROOT / "recipes")]
+    assert any(recipe.name in readme.read_text(encoding="utf-8") for readme in readmes if readme.is_file())
 
 
-@pytest.mark.parametrize("setting", ["micro", "qwen3-1.7b-4k", "qwen3-4b-4k", "qwen3-4b-8k", "r1-qwen3-8b-16k"])
-def test_recipes_of_one_setting_differ_in_the_algorithm_alone(setting: str) -> None:
-    configs = {
-        name: load_config(TrainConfig, [ROOT / "recipes" / name / f"{setting}.toml"]).model_dump()
-        for name in ("grpo", "dapo", "dr-grpo", "mask-all", "microcoder-grpo")
-    }
-    algorithms = {name: json.dumps(config.pop("algorithm"), sort_keys=True) for name, config in configs.items()}
-    assert len(set(algorithms.values())) == 5
-    assert all(config == configs["grpo"] for config in configs.values())
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_an_algorithm_over_a_recipe_changes_the_algorithm_alone(setting: str) -> None:
+    configs = {path.stem: load_config(TrainConfig, [Path(setting), path]) for path in ALGORITHMS}
+    base = configs["dapo"]
+    assert load_config(TrainConfig, [Path(setting)]) == configs["microcoder-grpo"]
+    assert len({config.algorithm.model_dump_json() for config in configs.values()}) == len(ALGORITHMS)
+    for name, config in configs.items():
+        assert config.model_copy(update={"algorithm": base.algorithm}) == base
+        ours, theirs = base.algorithm.model_dump(), config.algorithm.model_dump()
+        assert sum(ours[key] != theirs[key] for key in ours) == {"dapo": 0, "grpo": 2, "dr-grpo": 2}.get(name, 1)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "recipes/compare").glob("*.toml")), ids=lambda path: path.stem)
-def test_what_is_compared_differs_from_dapo_in_one_thing(path: Path) -> None:
-    base, other = (load_config(TrainConfig, [recipe]) for recipe in (ROOT / "recipes/dapo/micro.toml", path))
-    assert other.model_copy(update={"algorithm": base.algorithm}) == base
-    ours, theirs = base.algorithm.model_dump(), other.algorithm.model_dump()
-    assert sum(ours[key] != theirs[key] for key in ours) == 1
+def test_every_recipe_is_known_by_one_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = [*RECIPES, *ALGORITHMS]
+    names = [name_recipe(path) for path in paths]
+    assert [find_recipe(Path(name)) for name in names] == paths
+    assert find_recipe(Path("lab/chains")) == ROOT / "recipes/lab/chains.toml"
 
 
 @pytest.mark.parametrize("processes", ["2", "3"])
@@ -90,9 +114,9 @@ def test_a_launch_that_cannot_share_a_step_is_refused_with_a_way_out(
         assert "train_batch_size=64 cannot be shared by 3 processes; try 63" in capsys.readouterr().err
 
 
-def test_the_qwen3_recipe_is_the_published_one() -> None:
+def test_the_qwen3_recipe_is_the_published_one(microcoder: Callable[..., Done]) -> None:
     done = microcoder("train", "-c", "recipes/qwen3-4b/config.toml", "--dry-run", "--json")
-    config = json.loads(done.stdout)["config"]
+    config = json.loads(done.out)["config"]
     assert config["model"]["path"] == "Qwen/Qwen3-4B-Instruct-2507"
     assert config["rollout"]["max_response_tokens"] == 8192
     assert config["rollout"]["temperature"]["value"] == 1.2
@@ -108,7 +132,7 @@ def test_the_qwen3_recipe_is_the_published_one() -> None:
 def test_a_recipe_that_a_gpu_cannot_hold_is_refused_with_what_to_change(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    recipe = ROOT / "recipes/microcoder-grpo/qwen3-4b-4k.toml"
+    recipe = ROOT / "recipes/models/qwen3-4b-4k.toml"
     words = ["train", "-c", str(recipe), "--run-dir", str(tmp_path / "run"), *files_of(recipe, tmp_path)]
     with pytest.raises(SystemExit, match="2"):
         main([*words, "--dry-run", "--gpu-memory-gib", "79.6"])
@@ -145,21 +169,21 @@ def test_hours_come_from_a_run_where_one_was_measured(capsys: pytest.CaptureFixt
     assert "has no measured step" in capsys.readouterr().err
 
 
-def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing() -> None:
+def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing(microcoder: Callable[..., Done]) -> None:
     done = microcoder(
         "train", "-c", "recipes/qwen3-4b/config.toml", "--dry-run", "--algorithm.masking.rho=0.3", "--num-steps", "7"
     )
-    assert done.returncode == 2
+    assert done.code == 2
     for line in (
         "algorithm.masking.rho = 0.3",
         "num_steps = 7",
         "model Qwen/Qwen3-4B-Instruct-2507 is not a local folder",
         "a checkpoint takes about 45.0 GiB, and up to 4 are",
     ):
-        assert line in done.stdout
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "problems.train data/train.jsonl does not exist; check the path, or pass --problems.train" in done.stderr
-    assert "a step           64      512    4,194,304" in done.stdout
+        assert line in done.out
+    assert len(done.err.strip().splitlines()) == 1
+    assert "problems.train data/train.jsonl does not exist; check the path, or pass --problems.train" in done.err
+    assert "a step           64      512    4,194,304" in done.out
 
 
 @pytest.mark.parametrize(
@@ -190,12 +214,14 @@ def test_a_dry_run_refuses_what_does_not_exist(
         ([], "no recipe; type: microcoder train -c RECIPE.toml"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(words: list[str], message: str, tmp_path: Path) -> None:
+def test_a_mistake_is_one_line_and_exit_code_2(
+    words: list[str], message: str, tmp_path: Path, microcoder: Callable[..., Done]
+) -> None:
     done = microcoder("train", *words, "--run-dir", str(tmp_path / "run"))
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "Traceback" not in done.stderr
+    assert done.code == 2
+    assert message in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert "Traceback" not in done.err
     assert not (tmp_path / "run").exists()
 
 
@@ -208,16 +234,16 @@ def test_help_lists_every_key_under_its_table(capsys: pytest.CaptureFixture[str]
     assert lines.index("[optimizer] AdamW, unless `name` says otherwise.") < lines.index(
         "  --optimizer.learning_rate = 1e-06"
     )
-    assert "runs/FOLDER" in shown
+    assert "runs/micro-dapo" in shown
 
 
-def test_a_dry_run_loads_what_the_recipe_brings_along(tmp_path: Path) -> None:
+def test_a_dry_run_loads_what_the_recipe_brings_along(tmp_path: Path, microcoder: Callable[..., Done]) -> None:
     words = ["train", "-c", "recipes/micro/config.toml", "--dry-run", "--rewards", f"{tmp_path}/own.py:mine"]
     done = microcoder(*words)
-    assert done.returncode == 2
-    assert "own.py does not exist" in done.stderr
+    assert done.code == 2
+    assert "own.py does not exist" in done.err
     (tmp_path / "own.py").write_text("def mine(problem, rollout, program, verdict):\n    return 1.0\n")
-    assert microcoder(*words).returncode == 0
+    assert microcoder(*words).code == 0
 
 
 def test_overrides_are_flag_and_value_or_joined() -> None:
@@ -226,6 +252,14 @@ def test_overrides_are_flag_and_value_or_joined() -> None:
         parse_overrides(("--a",))
 
 
-def test_recipes_of_one_folder_have_folders_of_their_own() -> None:
+def test_a_recipe_of_the_package_is_known_in_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["train", "-c", "micro", "-c", "dapo", "--dry-run"])
+    assert "the run would be written to runs/micro-dapo" in capsys.readouterr().out
+
+
+def test_runs_are_named_after_all_their_recipes() -> None:
     assert default_run_directory([Path("recipes/micro/config.toml")]) == Path("runs/micro")
-    assert default_run_directory([Path("recipes/grpo/micro.toml")]) == Path("runs/grpo-micro")
+    assert default_run_directory([Path("qwen3-1.7b-4k"), Path("mine/dapo.toml")]) == Path("runs/qwen3-1.7b-4k-dapo")

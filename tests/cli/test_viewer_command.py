@@ -32,8 +32,8 @@ def test_it_serves_until_it_is_interrupted(run: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
-        with urllib.request.urlopen(f"{url}api/rollouts?run=demo") as answer:
-            assert json.load(answer)["total"] == 48
+        with urllib.request.urlopen(f"{url}api/search?run=demo&text=numbers") as answer:
+            assert json.load(answer)["num"] == 48
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert (process.returncode, errors) == (0, "microcoder: the viewer has ended\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -123,6 +124,20 @@ def refusing_step() -> MapStep:
 def open_refusing(settings: Settings) -> Iterator[Any]:
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
         raise DataError(f"{candidates[0].id} is refused; type something else")
+
+    yield work
+
+
+def dying_step() -> MapStep:
+    return MapStep("die", "filter", Settings(), f"{__name__}:open_dying", (__name__,))
+
+
+@contextmanager
+def open_dying(settings: Settings) -> Iterator[Any]:
+    def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
+        # As the kernel does where memory runs out.
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield from candidates
 
     yield work
 

@@ -11,22 +11,24 @@ import sys
 import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from microcoder.cli import main
 from microcoder.config import load_config
 from microcoder.dataset import read_problems
 from microcoder.dataset.archives import unpack
 from microcoder.dataset.build import BuildConfig
 from microcoder.dataset.build.session import plan_build, run_build
 from microcoder.errors import DataError
+from microcoder.files import hold_lock
 from microcoder.formats.catalogue import FORMATS
-from microcoder.runs import hold_lock
 
 PLACES = "abcdefgh"
 RECIPES = Path(__file__).parents[2] / "recipes" / "data"
@@ -116,15 +118,20 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     return path, build(path)
 
 
-def run(*arguments: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "microcoder", "data", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=250)
-    assert done.returncode == expect, done.stderr
-    return done
+def run(*arguments: str | Path, expect: int = 0) -> tuple[str, str]:
+    """Run a command in this process; return what it wrote to stdout and to stderr."""
+    code: object = 0
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as error:
+        try:
+            main(["data", *map(str, arguments)])
+        except SystemExit as ended:
+            code = ended.code
+    assert code == expect, error.getvalue()
+    return out.getvalue(), error.getvalue()
 
 
 def build(recipe: Path, *more: str) -> dict[str, Any]:
-    return json.loads(run("build", "-c", recipe, "--json", *more).stdout)
+    return json.loads(run("build", "-c", recipe, "--json", *more)[0])
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -179,7 +186,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     assert again["was_finished"]
     assert contents(corpus) == before
 
-    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.quality.min_words", "13").stdout)
+    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.quality.min_words", "13")[0])
     assert missing["missing"]["process"] == 0
     assert missing["missing"]["filter"] == missing["missing"]["verify"] == 17
 
@@ -228,8 +235,8 @@ def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
     folder = recipe.parent / "corpus" / ".work"
     folder.mkdir(parents=True)
     with hold_lock(folder / "lock", DataError("held")):
-        done = run("collect", "-c", recipe, expect=2)
-    assert "another build is at work" in done.stderr
+        _, error = run("collect", "-c", recipe, expect=2)
+    assert "another build is at work" in error
 
 
 @pytest.mark.slow
@@ -241,7 +248,7 @@ def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], 
 
 
 def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
-    done = json.loads(run("process", "-c", recipe, "--json").stdout)
+    done = json.loads(run("process", "-c", recipe, "--json")[0])
     assert [step["step"] for step in done["steps"]] == ["collect", "process"]
     assert done["corpus"] is None
     assert not (recipe.parent / "corpus" / "manifest.json").exists()
@@ -265,10 +272,10 @@ def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
 )
 def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], said: str) -> None:
     given = [str(recipe) if argument == "RECIPE" else argument for argument in arguments]
-    done = run("build", *given, expect=2)
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    _, error = run("build", *given, expect=2)
+    assert said in error
+    assert "Traceback" not in error
+    assert len(error.strip().splitlines()) == 1
 
 
 def test_what_cannot_be_read_is_named(recipe: Path) -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.pipeline import Runner, Step, read_part, run_steps
-from microcoder.dataset.pipeline.ticks import Ticker, read_ticks
-from microcoder.errors import DataError
+from microcoder.dataset.pipeline.parts import Ticker, read_ticks
+from microcoder.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
 
@@ -59,7 +59,7 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_in_rows_also_inside_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("microcoder.dataset.pipeline.ticks._SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("microcoder.dataset.pipeline.parts._SECONDS_BETWEEN", 0.0)
     told: list[tuple[str, int, int]] = []
 
     def tell(step: str, done: int, total: int) -> None:
@@ -77,8 +77,7 @@ def test_progress_is_told_in_rows_also_inside_a_shard(tmp_path: Path, monkeypatc
     assert read_ticks(tmp_path / "thin") == {}
 
 
-def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
+def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path) -> None:
     rest = [*REST, steps.barrier_step("once_more"), steps.barrier_step("and_again")]
     for workers in (1, 2):
         run_steps(
@@ -138,10 +137,7 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_of_ours_comes_out_of_a_worker_as_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
+def test_an_error_of_ours_comes_out_of_a_worker_as_itself(tmp_path: Path, workers: int) -> None:
     with pytest.raises(DataError, match=r"^n/\d+ is refused; type something else$"):
         run_steps(
             steps.shards(3),
@@ -150,6 +146,11 @@ def test_an_error_of_ours_comes_out_of_a_worker_as_itself(
             work=tmp_path,
             runner=Runner(workers=workers),
         )
+
+
+def test_a_worker_that_is_killed_is_named_with_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorFault, match=r"was killed.*--workers"):
+        run_steps(steps.shards(2), steps.collect_step(), [steps.dying_step()], work=tmp_path, runner=Runner(workers=2))
 
 
 @pytest.mark.timeout(600)

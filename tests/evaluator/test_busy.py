@@ -137,7 +137,7 @@ def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
         assert verdict.is_accepted, verdict.detail
         assert verdict.tests[0].cpu_seconds < 0.3
         # Once with more room, once alone.
-        assert session.reruns == 2
+        assert session.counts.reruns == 2
         assert session.judge(Program(burn(0.7)), problem, "first_limit").outcome is Outcome.TIME_LIMIT
 
 
@@ -145,7 +145,7 @@ def test_an_endless_program_is_run_again_once_at_most() -> None:
     with slowed_session() as session:
         problem = PreparedProblem(make_problem(*[ONE_TEST] * 3, time_limit_seconds=0.1))
         assert session.judge(Program("while True: pass"), problem, "never").outcome is Outcome.TIME_LIMIT
-        assert session.reruns == 1
+        assert session.counts.reruns == 1
 
 
 @pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")

@@ -52,6 +52,7 @@ def test_a_quick_run_knows_every_verdict_and_counts_cpu() -> None:
     assert mixed["ending_landed_seconds"] <= mixed["wall_seconds"]
 
 
+@pytest.mark.long
 def test_costs_are_reported_by_who_uses_them() -> None:
     rows, table = run_quickly("costs")
     assert all(row["cost"] in table and row["cpu_ms"] >= 0 for row in rows)

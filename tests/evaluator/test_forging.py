@@ -12,7 +12,7 @@ from .as_user import SETTINGS, run_python  # pyrefly: ignore[missing-import]
 from .forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
 from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
 
-LONG = ("nobody in a container", "root in a container")
+LONG = ("nobody", "nobody in a container", "root in a container")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from .as_user import SETTINGS, run_python  # pyrefly: ignore[missing-import]
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 from .hostile_programs import HUNT_FOR_EXPECTED  # pyrefly: ignore[missing-import]
 
-LONG = ("root in a container", "root without capabilities in a container")
+LONG = ("nobody", "root in a container", "root without capabilities in a container")
 
 
 @pytest.mark.parametrize(

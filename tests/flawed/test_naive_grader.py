@@ -13,8 +13,8 @@ from microcoder.micro import generate_problems
 from microcoder.micro.tricks import PROGRAMS, TRICKS
 from microcoder.rewards import load_rewards
 from microcoder.runs import RunDirectory, write_rollouts
+from microcoder.training.algorithm.scoring import build_rules, score_rollouts
 from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.scoring import build_rules, score_rollouts
 
 GRADER = "microcoder.flawed.naive_grader:fooled_in_process"
 FUNCTIONS = generate_problems(split="train", num_problems=6, world="chains", styles=("function",))

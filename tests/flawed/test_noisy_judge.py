@@ -10,8 +10,8 @@ from microcoder import ConfigError, Outcome, Problem, Program, Rollout, TestCase
 from microcoder.evaluator import Judge
 from microcoder.flawed.noisy_judge import noisy_verdict, place_program
 from microcoder.rewards import load_rewards
+from microcoder.training.algorithm.scoring import build_rules, score_rollouts
 from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.scoring import build_rules, score_rollouts
 
 NOISE = "microcoder.flawed.noisy_judge:noisy_verdict"
 PROBLEM = Problem(id="p", statement="s", tests=(TestCase(input="", output="1"),))

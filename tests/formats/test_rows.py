@@ -13,7 +13,7 @@ from published_rows import CALL, ROWS, STDIN, livecodebench_row, verl_row
 from microcoder import ConfigError, DataError, Outcome, Problem, Program, Verdict
 from microcoder.evaluator import Judge
 from microcoder.formats.catalogue import FORMATS
-from microcoder.formats.recognition import recognise
+from microcoder.formats.format import recognise
 
 NOT_ROWS = {name for name, found in FORMATS.items() if found.folders is not None}
 ALIASES = {"eurus": "verl"}

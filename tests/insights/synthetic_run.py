@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.extract import extract_program
+from microcoder.files import append_row, write_json
 from microcoder.metrics import (
     EvaluationMetrics,
     ScoredRollout,
@@ -17,7 +18,7 @@ from microcoder.metrics import (
     summarise_accuracy,
 )
 from microcoder.rewards import score_verdict
-from microcoder.runs import RunDirectory, append_row, write_json, write_rollouts
+from microcoder.runs import RunDirectory, write_rollouts
 from microcoder.types import Outcome, Rollout, TestResult, Verdict
 
 TIERS = {"easy": (0.45, 0.97), "medium": (0.12, 0.72), "hard": (0.0, 0.2)}

@@ -10,7 +10,7 @@ import pytest
 from microcoder.config import load_config
 from microcoder.insights.algorithm_names import ADVANTAGES as NAMED_ADVANTAGES
 from microcoder.insights.algorithm_names import LOSSES, MASKS, algorithm_name
-from microcoder.training.advantages import ADVANTAGES
+from microcoder.training.algorithm.advantages import ADVANTAGES
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.config import TrainConfig
 from microcoder.training.loss_config import AnyLoss
@@ -64,7 +64,8 @@ def test_settings_are_called_what_they_are(keys: dict[str, Any], expected: str) 
 
 
 def test_recipes_to_compare_have_names_of_their_own() -> None:
-    recipes = sorted((RECIPES / "compare").glob("*.toml"))
-    named = [algorithm_name(load_config(TrainConfig, [path]).algorithm.model_dump(mode="json")) for path in recipes]
+    recipes = sorted((RECIPES / "algorithms").glob("*.toml"))
+    configs = [load_config(TrainConfig, [Path("micro"), path]) for path in recipes]
+    named = [algorithm_name(config.algorithm.model_dump(mode="json")) for config in configs]
     assert len(recipes) == len(set(named)) > 5
     assert algorithm_name({}) == ""

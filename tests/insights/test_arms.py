@@ -12,12 +12,13 @@ from synthetic_run import Recipe, write_run
 
 from microcoder.config import load_config
 from microcoder.errors import DataError
+from microcoder.files import write_json
 from microcoder.insights.arms import Arm, compare_arms, conclude
 from microcoder.insights.history import read_history
 from microcoder.insights.overview import describe_run
 from microcoder.insights.report import write_report
 from microcoder.insights.statistics import Estimate
-from microcoder.runs import RunDirectory, write_json
+from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig
 from microcoder.training.probe import ProbePoint, record_probe
 

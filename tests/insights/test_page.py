@@ -1,18 +1,19 @@
 import json
 import re
 import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from chromium import BROWSER, Chromium
 from synthetic_run import MANIFEST, Recipe, write_run
 
 from microcoder.errors import ConfigError, DataError
+from microcoder.files import append_row, write_json
 from microcoder.insights import write_report
 from microcoder.insights.examples import choose_examples
 from microcoder.insights.history import read_history
-from microcoder.runs import RunDirectory, append_row, write_json
+from microcoder.runs import RunDirectory
 
 CHARTS = ("accuracy", "diversity", "length", "reward", "seconds", "shares")
 SMALL = Recipe(num_steps=6, evaluate_every=3, num_heldout=18)
@@ -220,16 +221,35 @@ def test_examples_show_what_was_learnt_what_failed_and_what_was_masked(finished:
             assert example.rollouts[0].row["masked_why"] in example.why
 
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
-def test_a_browser_opens_the_page_from_disk(finished: Path, tmp_path: Path) -> None:
-    page = finished / "report/index.html"
-    quiet = "no-first-run disable-background-networking disable-component-update disable-sync disable-quic"
-    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-    command += [f"--{flag}" for flag in quiet.split()]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.resolve().as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert headline_of(shown).split() == headline_of(page.read_text(encoding="utf-8")).split()
-    assert shown.count("<svg") == 6
+def test_a_browser_opens_the_page_from_disk_and_a_phone_shows_all_of_its_tables(copied: Path, tmp_path: Path) -> None:
+    page = write_report(copied, against=[copied])
+    with Chromium(tmp_path / "profile") as browser:
+        browser.look(width=390)
+        browser.open(page.resolve().as_uri())
+        told = headline_of(page.read_text(encoding="utf-8")).removeprefix('id="headline">')
+        assert "".join(browser.text("#headline").split()) == "".join(told.split())
+        assert browser.count("svg") == 7
+        assert browser.run("document.documentElement.scrollWidth") <= 390
+        edges = browser.run("[...document.querySelectorAll('.stack td')].map((c) => c.getBoundingClientRect().right)")
+        assert len(edges) > 20
+        assert max(edges) <= 390
+        assert browser.faults() == []
+
+
+def test_an_evaluation_is_told_apart_from_a_run(tmp_path: Path) -> None:
+    write_json(tmp_path / "manifest.json", {"kind": "evaluation", "config": {}})
+    with pytest.raises(DataError, match="is an evaluation, not a training run"):
+        write_report(tmp_path)
+
+
+def test_the_headline_names_algorithm_model_and_problems(tmp_path: Path) -> None:
+    config = {
+        "model": {"kind": "hugging_face", "path": "Qwen/Qwen3-4B"},
+        "problems": {"kind": "files", "train": "data/kodsport/train.jsonl"},
+        "algorithm": {"loss": {"kind": "dapo"}, "masking": {"kind": "conditional"}},
+    }
+    page = page_of(
+        write_run(tmp_path, Recipe(num_steps=1, evaluate_every=1, num_heldout=3, manifest={"config": config}))
+    )
+    assert "<h1>MicroCoder-GRPO on Qwen/Qwen3-4B: kodsport/train.jsonl<" in page

@@ -125,7 +125,7 @@ def test_other_seeds_are_other_work_of_the_same_study(tmp_path: Path) -> None:
 
 def test_the_code_behind_a_run_is_what_training_imports() -> None:
     names = {path.relative_to(ROOT / "src" / "microcoder").as_posix() for path in code_files("trl")}
-    assert {"training/masking.py", "micro/templates.py", "evaluator/sandbox/zygote.py", "extract.py"} <= names
+    assert {"training/algorithm/masking.py", "micro/templates.py", "evaluator/sandbox/zygote.py", "extract.py"} <= names
     assert not any(name.startswith(("insights/", "cli/")) for name in names)
     assert digest_code("trl") == digest_code("trl")
     measuring = set(code_files("trl", module="microcoder.insights.jobs")) - set(code_files("trl"))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from microcoder.cli import main
 from microcoder.insights.design import MICRO
 from microcoder.insights.study import load_study, plan_runs
 from microcoder.runs import RunDirectory
@@ -61,7 +62,9 @@ kind = "none"
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_study_resumes_after_a_kill_and_does_nothing_twice(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_a_study_resumes_after_a_kill_and_does_nothing_twice(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "recipe.toml").write_text(RECIPE.format(path=tiny_checkpoint))
     (tmp_path / "study.toml").write_text(STUDY)
     runs = plan_runs(load_study(tmp_path / "study.toml"), scale="quick", root=tmp_path / "runs")
@@ -87,14 +90,16 @@ def test_a_study_resumes_after_a_kill_and_does_nothing_twice(tiny_checkpoint: Pa
     assert [point["temperature"] for point in evaluations[0]["sweep"]] == [0.5, 1.5]
     assert not any(RunDirectory(run.folder).checkpoints.exists() for run in runs)
 
-    again = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert "2 distinct" in again.stdout
-    assert "2 finished; next 0" in again.stdout
+    main(command[3:])
+    again = capsys.readouterr().out
+    assert "2 distinct" in again
+    assert "2 finished; next 0" in again
     (runs[1].folder / "summary.json").unlink()
-    once = subprocess.run([*command, "--dry-run"], env=environment, cwd=tmp_path, capture_output=True, text=True)
-    assert [line for line in once.stdout.splitlines() if line.startswith("missing")] == [
+    main([*command[3:], "--dry-run"])
+    once = capsys.readouterr().out
+    assert [line for line in once.splitlines() if line.startswith("missing")] == [
         f"missing   {runs[1].folder}  {runs[1].label}"
     ]
-    assert "1 finished; next 1" in once.stdout
+    assert "1 finished; next 1" in once
     micro = plan_runs(load_study(tmp_path / "study.toml"), scale=MICRO, root=tmp_path / "runs")
     assert {run.folder for run in runs} < {run.folder for run in micro}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microcoder.errors import TrainingError
-from microcoder.training.advantages import (
+from microcoder.training.algorithm.advantages import (
     ADVANTAGES,
     centre_group,
     has_signal,

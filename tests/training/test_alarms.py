@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from microcoder.errors import ConfigError
+from microcoder.files import write_json
 from microcoder.metrics import StepMetrics
-from microcoder.runs import RunDirectory, write_json
+from microcoder.runs import RunDirectory
 from microcoder.training.alarms import find_alarms
 from microcoder.training.checkpoints import best_step
 from microcoder.training.config import LoggingConfig

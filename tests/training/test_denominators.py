@@ -12,9 +12,9 @@ from test_trl_engine import build_trainer
 from trl import GRPOTrainer
 
 from microcoder.evaluator import Judge
+from microcoder.training.algorithm.masking import LeaveOutOf
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.masking import LeaveOutOf
 from microcoder.training.masking_config import ConditionalMasking, MaskAll, NoMasking
 
 LIMIT = 16

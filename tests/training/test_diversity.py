@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.training.diversity import measure_diversity, measure_group_diversity
+from microcoder.training.algorithm.diversity import measure_diversity, measure_group_diversity
 
 responses = st.lists(st.lists(st.integers(0, 5), max_size=12), min_size=1, max_size=8)
 any_ids = st.lists(st.lists(st.sampled_from([0, 1, 2, 151_642, 2**31 - 1, 2**40]), max_size=30), min_size=1, max_size=8)

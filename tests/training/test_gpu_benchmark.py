@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_gpu_benchmark_runs_whole_on_a_cpu(tmp_path: Path) -> None:
     section = tmp_path / "measurements.md"
     command = [sys.executable, "benchmarks/gpu.py", "--tiny", "--steps", "2", "--write", str(section)]

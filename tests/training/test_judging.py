@@ -12,6 +12,7 @@ import pytest
 from microcoder.config import load_config
 from microcoder.errors import ConfigError, EvaluatorFault
 from microcoder.serving.client import JudgeClient
+from microcoder.training import judging
 from microcoder.training.config import TrainConfig
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.training.judging import TOKEN_VARIABLE, open_judge
@@ -100,7 +101,8 @@ def test_one_of_two_services_is_enough_and_the_other_is_counted(service: str, mo
         assert judge.outages == {urls[0]: 1}
 
 
-def test_a_service_that_is_not_there_is_no_verdict() -> None:
+def test_a_service_that_is_not_there_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "_START_PATIENCE_SECONDS", 0.5)
     nobody = EvaluatorConfig(backend="http", url="http://127.0.0.1:9")
     with pytest.raises(EvaluatorFault, match=r"127\.0\.0\.1:9"), open_judge(nobody, []):
         pass

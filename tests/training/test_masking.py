@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.training.masking import (
+from microcoder.training.algorithm.masking import (
     MaskReason,
     NonIncorrect,
     draw_uniform,

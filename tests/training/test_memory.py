@@ -87,7 +87,7 @@ def test_known_shapes_have_the_parameters_of_their_model_cards(name: str, billio
 
 
 def test_a_recipe_that_cannot_fit_gets_advice() -> None:
-    recipe = ROOT / "recipes/microcoder-grpo/qwen3-4b-4k.toml"
+    recipe = ROOT / "recipes/models/qwen3-4b-4k.toml"
     config = load_config(TrainConfig, [recipe])
     table = count_memory(config, device_memory_gib=79.6)
     assert table is not None

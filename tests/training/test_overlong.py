@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.training.overlong import penalise_length, penalise_truncation
+from microcoder.training.algorithm.overlong import penalise_length, penalise_truncation
 from microcoder.types import Rollout
 
 

@@ -18,6 +18,7 @@ from microcoder.evaluator import Judge
 from microcoder.micro import generate_problems
 from microcoder.rewards import load_rewards
 from microcoder.runs import RunDirectory, read_rollouts
+from microcoder.training.algorithm.scoring import build_rules, score_rollouts
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.batching import cut_batches
 from microcoder.training.chat import encode_prompts
@@ -27,7 +28,6 @@ from microcoder.training.engines.trl.arguments import build_arguments
 from microcoder.training.engines.trl.engine import build_adapter, load_policy
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
 from microcoder.training.observer import Silent
-from microcoder.training.scoring import build_rules, score_rollouts
 from microcoder.training.session import run_training
 from microcoder.training.tasks import load_tasks
 from microcoder.types import Problem, Rollout, TestCase

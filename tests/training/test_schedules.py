@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.training.schedules import order_problems, staged_value
+from microcoder.training.algorithm.schedules import order_problems, staged_value
 
 
 def test_a_stage_holds_from_its_step_until_the_next() -> None:

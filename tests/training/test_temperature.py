@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from microcoder.training.algorithm.temperature import scheduled_temperature, step_temperature
+from microcoder.training.algorithm.trend import find_decline, follow_trend
 from microcoder.training.probe import ProbePoint, choose_temperature
 from microcoder.training.sampling_config import (
     AblationRamp,
@@ -18,8 +20,6 @@ from microcoder.training.sampling_config import (
     StagedTemperature,
     TemperatureStage,
 )
-from microcoder.training.temperature import scheduled_temperature, step_temperature
-from microcoder.training.trend import find_decline, follow_trend
 
 STAGED = StagedTemperature(
     kind="staged", stages=(TemperatureStage(from_step=1, value=0.6), TemperatureStage(from_step=140, value=1.2))

@@ -90,8 +90,7 @@ def test_filters_narrow_the_list_and_the_link_says_so(page: Chromium, url: str) 
     page.run("(document.getElementById('filter-verdict').value = '!accepted', "
              "document.getElementById('filter-verdict').dispatchEvent(new Event('change')))")  # fmt: skip
     page.wait("location.hash.includes('verdict=%21accepted')")
-    page.press("/")
-    page.wait("document.activeElement.id === 'filter-problem'")
+    page.run("document.getElementById('filter-problem').focus()")
     page.write("train/002")
     page.wait("location.hash.includes('problem=train%2F002')")
     page.wait("document.querySelectorAll('.rows a').length < 32")
@@ -119,15 +118,15 @@ def test_masked_and_truncated_are_filters_and_the_reason_is_shown(page: Chromium
 
 
 def test_the_keyboard_walks_through_list_and_group(page: Chromium, url: str) -> None:
-    page.open(f"{url}#view=rollouts&run=one")
+    page.open(f"{url}#view=rollouts&run=one&order=first")
     page.wait("document.querySelector('.rows a')")
     rows = listed(page)
     page.press("j")
     opened(page, rows[0])
     page.press("j")
     opened(page, rows[1])
-    assert page.run("document.querySelector('.rows [aria-current]').dataset.id") == rows[1]
-    assert page.text("#standing") == "2 of 264"
+    page.wait(f"document.querySelector('.rows [aria-current]')?.dataset.id === '{rows[1]}'")
+    page.wait("document.getElementById('standing').textContent === '2 of 264'")
     page.press("ArrowRight")
     opened(page, rows[2])
     page.press("k")
@@ -163,7 +162,7 @@ def test_a_rollout_is_shown_whole(page: Chromium, url: str) -> None:
     page.wait("document.querySelector('.rows a')")
     page.press("j")
     page.wait("document.querySelector('.test[open] .panes')")
-    assert page.text("#text-prompt").startswith("Add the numbers of train/")
+    assert page.text(".prose").startswith("Add the numbers of train/")
     assert page.text("#text-reasoning") == "We add <both> numbers & print.\n"
     assert page.text("#text-program") == "print(int(input()) + 1)\n"
     panes = page.run("[...document.querySelectorAll('.test[open] .pane')].map((pane) => pane.textContent.trim())")
@@ -247,6 +246,8 @@ def test_a_bundle_from_disk_shows_what_the_server_shows(page: Chromium, url: str
     hashes = [
         "#view=curves&hide=two+judged",
         "#view=rollouts&run=one&verdict=!accepted&step=2-5&order=longest",
+        "#view=problems&run=one",
+        "#view=compare&a=one|train/1/0&b=one|train/1/1",
         "#view=rollouts&run=one&order=advantage&from=50",
         "#view=rollouts&run=one&masked=yes&problem=TRAIN",
         "#view=rollouts&run=eval&at=evaluation/0/3",
@@ -256,24 +257,32 @@ def test_a_bundle_from_disk_shows_what_the_server_shows(page: Chromium, url: str
         texts = []
         for base in (url, disk):
             page.open(base + part)
-            page.wait("document.querySelector('.plot, .rows a')")
+            page.wait("document.querySelector('.plot, .rows a, .map td, #differences')")
             if "at=" in part:
                 page.wait("document.getElementById('copy')")
                 page.wait(
                     "![...document.querySelectorAll('.test[open]')].some((test) => !test.querySelector('.panes'))"
                 )
-            texts.append(page.text(".charts" if "curves" in part else "#main .list") + page.text("article"))
+            places = {"curves": ".charts", "problems": ".map", "compare": "#differences"}
+            place = next((place for view, place in places.items() if f"view={view}" in part), "#main .list")
+            texts.append(page.text(place) + page.text("article"))
         assert texts[0] == texts[1], part
 
 
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_no_view_is_wider_than_the_window(page: Chromium, url: str, width: int, theme: str) -> None:
     page.look(width=width, theme=theme)
-    views = ("#view=curves", "#view=rollouts&run=one", "#view=rollouts&run=one&verdict=wrong_answer&at=train/1/0")
+    views = (
+        "#view=curves",
+        "#view=rollouts&run=one",
+        "#view=rollouts&run=one&verdict=wrong_answer&at=train/1/0",
+        "#view=problems&run=one",
+        "#view=compare&a=one|train/1/0&b=two|train/2/0",
+    )
     for part in views:
         page.open(url + part)
-        page.wait("document.querySelector('.plot, .rows a')")
+        page.wait("document.querySelector('.plot, .rows a, .map td, #differences')")
         if "at=" in part:
             page.wait("document.getElementById('copy')")
         assert page.run("document.documentElement.scrollWidth") <= width, part
@@ -308,10 +317,18 @@ def test_the_theme_is_chosen_and_remembered(page: Chromium, url: str) -> None:
 NAMED = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "group", "article", "region", "dialog"}
 
 
-@pytest.mark.parametrize("part", ["#view=curves", "#view=rollouts&run=one&at=train/1/0&split=train"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "#view=curves",
+        "#view=rollouts&run=one&at=train/1/0&split=train",
+        "#view=problems&run=one",
+        "#view=compare&a=one|train/1/0&b=two|train/2/0",
+    ],
+)
 def test_everything_that_can_be_used_has_a_name(page: Chromium, url: str, part: str) -> None:
     page.open(url + part)
-    page.wait("document.querySelector('.plot') || document.getElementById('copy')")
+    page.wait("document.querySelector('.plot, #copy, .map td, #differences')")
     nodes = page.ask("Accessibility.getFullAXTree")["nodes"]
     used = [node for node in nodes if node.get("role", {}).get("value") in NAMED and not node["ignored"]]
     nameless = [node["role"]["value"] for node in used if not node.get("name", {}).get("value")]
@@ -328,6 +345,10 @@ def test_the_colours_of_text_have_contrast() -> None:
             for theme in (0, 1):
                 ratio = contrast(pairs[text][theme], pairs[ground][theme])
                 assert ratio >= 4.5, (text, ground, theme, ratio)
+    shades = re.findall(r"background: light-dark\((#\w{6}), (#\w{6})\)", read_static()["texts.css"].decode())
+    assert len(shades) > 15
+    for shade in shades:
+        assert all(contrast(pairs["ink"][theme], shade[theme]) >= 4.5 for theme in (0, 1)), shade
 
 
 def contrast(one: str, other: str) -> float:

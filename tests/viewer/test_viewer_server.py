@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from viewer_runs import HOSTILE, edit_rollouts, make_hostile, write_training
 
@@ -56,24 +58,34 @@ def test_no_other_path_is_there(server: ViewerServer, path: str) -> None:
     assert ask(server, path)[0] == 404
 
 
-def test_lists_are_paged(server: ViewerServer) -> None:
-    status, answer, _ = ask(server, "/api/rollouts?run=one&count=10&from=20&split=train")
-    assert (status, answer["from"], len(answer["rows"]), answer["total"]) == (200, 20, 10, 192)
-    at = answer["rows"][3]["id"]
-    _, found, _ = ask(server, f"/api/rollouts?run=one&count=10&split=train&at={at}")
-    assert (found["from"], found["at"]) == (20, 23)
+def test_texts_are_found_and_quoted(server: ViewerServer) -> None:
+    status, found, _ = ask(server, "/api/search?run=one&text=both%3E%20numbers")
+    bits = np.unpackbits(np.frombuffer(base64.b64decode(found["bits"]), np.uint8), bitorder="little")
+    assert (status, found["num"], bits.sum()) == (200, 264, 264)
+    _, none, _ = ask(server, "/api/search?run=one&text=nowhere")
+    assert not any(base64.b64decode(none["bits"]))
+    _, quoted, _ = ask(server, "/api/quotes?run=one&text=BOTH%5CS&regex=yes&places=1,2")
+    assert quoted == {"quotes": [None, None]}  # A capital letter is meant.
+    _, quoted, _ = ask(server, "/api/quotes?run=one&text=both%5CS&regex=yes&places=1")
+    quote = quoted["quotes"][0]
+    assert (quote["field"], quote["before"], quote["found"]) == ("response", "We add <", "both>")
+    assert quote["after"].startswith(" numbers & print.")
+    _, shown, _ = ask(server, "/api/rollout?run=one&id=train/1/0&text=n%5Bmu%5D&regex=yes")
+    assert shown["matches"] == ["nu"]
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "/api/rollouts?run=nobody",
-        "/api/rollouts?run=one&step=x",
-        "/api/rollouts?run=one&count=-1",
+        "/api/index?run=nobody",
+        "/api/search?run=one&text=(&regex=yes",
+        "/api/search?run=one&text=x&field=nothing",
+        "/api/search?run=one&text=" + "x" * 600,
+        "/api/test?run=one&problem=train/001&test=-1",
         "/api/rollout?run=one&id=train/1/999",
         "/api/rollout?run=one&id=../../x",
         "/api/text?run=one&id=train/1/0&field=__class__",
-        "/api/rollouts?" + "&".join(f"a{n}=1" for n in range(100)),
+        "/api/runs?" + "&".join(f"a{n}=1" for n in range(100)),
     ],
 )
 def test_a_question_that_makes_no_sense_is_told_in_a_sentence(server: ViewerServer, path: str) -> None:

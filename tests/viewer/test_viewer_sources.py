@@ -7,13 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from viewer_runs import edit_rollouts, verdict, write_evaluation, write_problems, write_training, write_verdicts
+from viewer_runs import (
+    edit_rollouts,
+    records_of,
+    verdict,
+    write_evaluation,
+    write_lines,
+    write_problems,
+    write_training,
+    write_verdicts,
+)
 
+from microcoder.dataset import Candidate, Rejection
+from microcoder.dataset.release.tables import write_tables
 from microcoder.errors import DataError
 from microcoder.micro import World, generate_problems
 from microcoder.runs import RunDirectory
 from microcoder.viewer import Collection, open_collection, training_source
-from microcoder.viewer.answers import list_rollouts, list_runs, show_rollout, show_test, show_text
+from microcoder.viewer.answers import list_runs, show_rollout, show_test, show_text
 
 
 @pytest.fixture
@@ -23,8 +34,8 @@ def look_always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("microcoder.viewer.line_source._SECONDS_BETWEEN_LOOKS", -1)
 
 
-def ids(collection: Collection, **words: str) -> list[str]:
-    return [row["id"] for row in list_rollouts(collection, {"count": "500", **words})["rows"]]
+def ids(collection: Collection, run: str, split: str = "") -> list[str]:
+    return [row["id"] for row in records_of(collection, run) if row["split"] == split or not split]
 
 
 def test_curves_have_every_quantity_and_its_steps(shelf: Path) -> None:
@@ -56,7 +67,7 @@ def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
     assert charts["filtered"][0]["values"] == [2, 0]
 
 
-def test_a_rollout_has_texts_tests_and_its_group(shelf: Path) -> None:
+def test_a_rollout_has_texts_and_tests(shelf: Path) -> None:
     collection = open_collection([shelf / "one"], problem_files=[shelf / "problems.jsonl"])
     shown = show_rollout(collection, {"run": "one", "id": "train/3/5"})
     assert (shown["problem_id"], shown["sample_index"], shown["prompt"]) == (
@@ -64,7 +75,6 @@ def test_a_rollout_has_texts_tests_and_its_group(shelf: Path) -> None:
         1,
         "Add the numbers of train/001.",
     )
-    assert [row["id"] for row in shown["group"]] == [f"train/3/{row}" for row in (4, 5, 6, 7)]
     assert shown["completion"].startswith("We add <both>")
     asked = show_test(collection, {"run": "one", "problem": "train/001", "test": "1"})
     assert (asked["input"], asked["expected"], asked["num_tests"]) == ("1 1\n", "3\n", 3)
@@ -73,7 +83,7 @@ def test_a_rollout_has_texts_tests_and_its_group(shelf: Path) -> None:
 
 def test_the_actual_output_is_kept_where_it_was_recorded(shelf: Path) -> None:
     collection = open_collection([shelf / "one"])
-    found = list_rollouts(collection, {"run": "one", "verdict": "wrong_answer"})["rows"][0]
+    found = next(row for row in records_of(collection, "one") if row["verdict"] == "wrong_answer")
     tests = show_rollout(collection, {"run": "one", "id": found["id"]})["tests"]
     assert [test["output"] for test in tests] == [None, "<2>\n"]
 
@@ -103,14 +113,14 @@ def test_a_run_that_goes_on_and_is_rewound_is_followed(tmp_path: Path) -> None:
 
 def test_only_the_columns_of_the_list_are_read_for_the_list(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    real = training_source._present
+    real = training_source.present
 
     def watch(file: Any, names: Any) -> list[str]:
         found = real(file, names)
         asked.extend(found)
         return found
 
-    monkeypatch.setattr(training_source, "_present", watch)
+    monkeypatch.setattr(training_source, "present", watch)
     ids(open_collection([shelf / "one"]), run="one")
     assert asked
     assert not {"prompt", "completion", "program", "tests"} & set(asked)
@@ -141,11 +151,11 @@ def test_an_evaluation_joins_samples_and_verdicts(shelf: Path) -> None:
 def test_an_evaluation_that_goes_on_is_followed_and_the_last_verdict_counts(tmp_path: Path) -> None:
     folder = write_evaluation(tmp_path / "eval", num_judged=1)
     collection = open_collection([folder])
-    assert list_rollouts(collection, {"run": "eval"})["verdicts"] == {"accepted": 1, "not judged yet": 3}
+    assert collection["eval"].index().count("verdict") == {"accepted": 1, "not judged yet": 3}
     with (folder / "verdicts.jsonl").open("a") as file:
         again = {**verdict(1), "problem_id": "train/000", "sample_index": 0}
         file.write(json.dumps(again) + "\n" + '{"problem_id": "train/001", "cut')
-    assert list_rollouts(collection, {"run": "eval"})["verdicts"] == {"wrong_answer": 1, "not judged yet": 3}
+    assert collection["eval"].index().count("verdict") == {"wrong_answer": 1, "not judged yet": 3}
 
 
 def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> None:
@@ -200,9 +210,13 @@ def test_what_is_no_run_is_refused_by_name(tmp_path: Path, name: str) -> None:
         open_collection([tmp_path / name])
 
 
-def test_a_problem_file_that_is_not_here_is_told(shelf: Path, tmp_path: Path) -> None:
-    (told,) = list_runs(open_collection([shelf / "one"], problem_files=[tmp_path / "gone.jsonl"]), {})
-    assert "gone.jsonl is not here" in told["notices"][0]
+@pytest.mark.parametrize(("body", "told"), [(None, "does not exist"), ("x\n{}\n", "holds no problem or submission")])
+def test_a_wrong_problem_file_is_an_error(shelf: Path, tmp_path: Path, body: str | None, told: str) -> None:
+    path = tmp_path / "p.jsonl"
+    if body is not None:
+        path.write_text(body)
+    with pytest.raises(DataError, match=told):
+        open_collection([shelf / "one"], problem_files=[path])
 
 
 def test_a_gzipped_problem_file_is_read_by_place(shelf: Path, tmp_path: Path) -> None:
@@ -212,3 +226,53 @@ def test_a_gzipped_problem_file_is_read_by_place(shelf: Path, tmp_path: Path) ->
     packed.write_bytes(gzip.compress(write_problems(tmp_path / "p.jsonl").read_bytes()))
     collection = open_collection([shelf / "one"], problem_files=[packed])
     assert show_test(collection, {"run": "one", "problem": "heldout/005", "test": "2"})["input"] == "2 1\n"
+
+
+def test_a_run_of_a_study_is_called_by_its_level_and_seed(tmp_path: Path) -> None:
+    write_training(tmp_path / "seed0-abc", num_steps=1)
+    (tmp_path / "runs.json").write_text(json.dumps({"seed0-abc": ["002_evaluator, robust, seed 0"]}))
+    (source,) = open_collection([tmp_path / "seed0-abc"]).sources.values()
+    assert source.name == "002_evaluator, robust, seed 0"
+
+
+HUMANEVAL = {
+    "task_id": "HumanEval/0",
+    "prompt": 'def twice(n):\n    """Double."""\n',
+    "entry_point": "twice",
+    "canonical_solution": "    return 2 * n\n",
+    "test": "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1]) == [1, 1]\n",
+}
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["by the run's config", "by --problems"])
+def test_inputs_of_a_benchmark_are_shown(tmp_path: Path, is_named: bool) -> None:
+    path = write_lines(tmp_path / "HumanEval.jsonl", [HUMANEVAL])
+    folder = write_evaluation(tmp_path / "eval")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["config"] = {
+        "benchmark": {"kind": "humaneval", "path": str(path if is_named else tmp_path / "gone.jsonl")}
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    collection = open_collection([folder], problem_files=[] if is_named else [path])
+    shown = show_test(collection, {"run": "eval", "problem": "HumanEval/0", "test": "0"})
+    assert shown["is_known"]
+    assert (shown["input"], shown["expected"]) == ("twice(2)", "result == 4")
+    assert list_runs(collection, {})[0]["notices"] == []
+    alone = open_collection([folder])
+    assert is_named or "gone.jsonl is not here" in list_runs(alone, {})[0]["notices"][0]
+
+
+def test_a_corpus_shows_what_was_kept_and_what_was_turned_away(tmp_path: Path) -> None:
+    kept = Candidate.model_validate(
+        {"id": "a/1", "dataset": "d", "statement": "Add.", "statement_found": "<p>Add.</p>"}
+        | {"tests": [{"input": "1 2", "output": "3"}]}
+    )
+    write_tables(tmp_path, [kept], [Rejection(id="b/2", dataset="d", stage="collect", reason="no_tests", raw="{}")])
+    (tmp_path / "manifest.json").write_text(json.dumps({"name": "small", "key": "k", "num_problems": 1}))
+    collection = open_collection([tmp_path])
+    assert collection["small"].index().count("verdict") == {"kept": 1, "no_tests": 1}
+    first, second = (show_rollout(collection, {"run": "small", "id": f"corpus/0/{row}"}) for row in (0, 1))
+    assert (first["prompt"], first["completion"], len(first["tests"])) == ("Add.", "<p>Add.</p>", 1)
+    assert (second["verdict"], second["completion"]) == ("no_tests", "{}")
+    shown = show_test(collection, {"run": "small", "problem": "a/1", "test": "0"})
+    assert (shown["input"], shown["expected"]) == ("1 2", "3")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json as json_module
 import sys
 import webbrowser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from microcoder.cli.data_audit import audit
-from microcoder.cli.data_progress import Display, describe_time
+from microcoder.cli.data_progress import BuildDisplay
+from microcoder.cli.display import describe_seconds
 from microcoder.cli.train import parse_overrides
 from microcoder.config import flatten, load_config
 from microcoder.errors import ConfigError, DataError
@@ -171,6 +173,8 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     from microcoder.dataset.build.session import plan_build, run_build
 
     config = load_config(BuildConfig, recipes, parse_overrides(overrides))
+    if config.runner == "ray" and find_spec("ray") is None:
+        raise ConfigError("runner = 'ray' needs Ray; type: pip install 'microcoder[ray]', or leave the runner out")
     plan = plan_build(config, last=last)
     workers = config.workers or count_processors()
     packages = sum(shard.num_rows for shard in plan.shards if config.sources[shard.source].format == "kattis")
@@ -195,12 +199,12 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
             f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {_describe_missing(plan.missing)}", file=sys.stderr
         )
         print(
-            f"about {describe_time(seconds)} on {workers} processes, at the speed of the measured datasets",
+            f"about {describe_seconds(seconds)} on {workers} processes, at the speed of the measured datasets",
             file=sys.stderr,
         )
     if dry_run:
         return
-    with Display() as display:
+    with BuildDisplay() as display:
         built = run_build(config, plan, on_progress=display.show)
     record = {
         "corpus": str(built.corpus) if built.corpus else None,
@@ -231,9 +235,7 @@ def require_data() -> None:
     Raises:
         ConfigError: one is not; what to type.
     """
-    from importlib.util import find_spec
-
-    missing = [name for name in ("pyarrow", "daft", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
+    missing = [name for name in ("pyarrow", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: pip install 'microcoder[data]'")
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from microcoder.cli.display import describe_seconds
+
 _SECONDS_BETWEEN_LINES = 5.0
 _MOST_SECONDS_OF_SILENCE = 30.0
 
 
-class Display:
+class BuildDisplay:
     """A bar a step on a terminal; elsewhere a line when rows were done, and at least twice a minute."""
 
     def __init__(self) -> None:
@@ -43,9 +44,7 @@ class Display:
         self._heart.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._heart.join()
         if self._bars:
@@ -79,7 +78,7 @@ class Display:
             self._shown[step], self._last = done, now
             after = f", {left}" if left else ""
             print(
-                f"{step}: {done:,} of {total:,} rows, {describe_time(now - started)}{after}",
+                f"{step}: {done:,} of {total:,} rows, {describe_seconds(now - started)}{after}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -87,11 +86,4 @@ class Display:
 
 def describe_left(seconds: float, num_done: int, num_left: int) -> str:
     """Return about how long the rest takes, from what was done in these seconds; empty if nothing was or is left."""
-    return f"about {describe_time(seconds / num_done * num_left)} left" if num_done > 0 and num_left > 0 else ""
-
-
-def describe_time(seconds: float) -> str:
-    """Return seconds in the unit that one would say."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return f"about {describe_seconds(seconds / num_done * num_left)} left" if num_done > 0 and num_left > 0 else ""

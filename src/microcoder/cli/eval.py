@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-import time
-from collections import Counter
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Self
+from typing import Annotated
 
 from cyclopts import App, Parameter
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from microcoder.cli.display import Display
 from microcoder.cli.train import parse_overrides
 from microcoder.config import flatten, load_config
 from microcoder.errors import ConfigError
 from microcoder.evaluation.config import EvalConfig
 
 app = App(name="eval", help="Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.")
-
-_SECONDS_BETWEEN_LINES = 5.0
 
 
 @app.default
@@ -67,7 +61,7 @@ def evaluate(
             print(f"{key} = {json_module.dumps(value)}")
         print(f"the evaluation would be written to {target}")
         return
-    with _Display() as display:
+    with Display() as display:
         results = run_evaluation(
             resolved, run_directory=target, observer=display, command=["microcoder", *sys.argv[1:]]
         )
@@ -118,65 +112,3 @@ def show(
     for figures in (results, others):
         print(f"# {figures['name']}\n\n{render_results(figures)}\n")
     print(f"# change\n\n{render_comparison(difference)}")
-
-
-class _Display:
-    """A bar on a terminal, a line every few seconds elsewhere; both on stderr."""
-
-    def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._bar: Progress | None = None
-        self._name = ""
-        self._done = self._total = 0
-        self._counts: Counter[str] = Counter()
-        self._last_line = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
-
-    def phase(self, name: str, *, done: int, total: int) -> None:
-        """Begin a new bar."""
-        self._stop()
-        self._name, self._done, self._total, self._counts = name, done, total, Counter()
-        if total and self._console.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.fields[phase]}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.description}", markup=False),
-                console=self._console,
-            )
-            self._task = self._bar.add_task("", total=total, completed=done, phase=name)
-            self._bar.start()
-
-    def advance(self, label: str) -> None:
-        """Count one more."""
-        self._done += 1
-        self._counts[label] += 1
-        if self._bar is not None:
-            self._bar.update(self._task, advance=1, description=self._text())
-        elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
-            self._last_line = time.monotonic()
-            print(f"{self._name} {self._done}/{self._total}: {self._text()}", file=sys.stderr)
-
-    def note(self, text: str) -> None:
-        """Show one line that stays."""
-        if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
-        else:
-            print(f"microcoder: {text}", file=sys.stderr)
-
-    def _text(self) -> str:
-        return ", ".join(f"{count} {label}" for label, count in self._counts.most_common())
-
-    def _stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None

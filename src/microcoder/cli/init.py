@@ -41,7 +41,7 @@ def init(
     gpu
         h100, h200, a100-80, a100-40, l40s, a6000, rtx-5090, rtx-4090, l4 or cpu; by default this machine's.
     algorithm
-        microcoder-grpo (the default), grpo, dr-grpo, dapo or mask-all.
+        microcoder-grpo (the default), grpo, dr-grpo, dapo, mask-all, or another name in recipes/algorithms.
     format
         Row format of a Hub dataset: trl, verl, taco, deepcoder, ...; by default inferred from its name.
     out
@@ -57,7 +57,7 @@ def init(
         problems=problems or _ask("problems", "problem file or Hub dataset (owner/name)", asks=asks),
         heldout=heldout or _ask("heldout", "held-out problem file, LiveCodeBench file or split", asks=asks),
         gpu=gpu or _ask("gpu", ", ".join(GPUS), default=detect_gpu(), asks=asks),
-        algorithm=algorithm or _ask("algorithm", ", ".join(ALGORITHMS), default=next(iter(ALGORITHMS)), asks=asks),
+        algorithm=algorithm or _ask("algorithm", ", ".join(ALGORITHMS), default=ALGORITHMS[0], asks=asks),
         format=format,
         command=shlex.join(["microcoder", *sys.argv[1:]]).replace("\n", " "),
     )

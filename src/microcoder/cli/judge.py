@@ -8,12 +8,12 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 import microcoder
+from microcoder.cli.display import Display, describe_counts
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge, StopRule, judge_answers
 from microcoder.evaluator.environment import name_environment
@@ -24,10 +24,6 @@ from microcoder.evaluator.submissions import Submission, read_submissions
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
 from microcoder.types import CHECKER_CRASHED, Outcome, Verdict
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
-_SECONDS_BETWEEN_LINES = 5.0
 _OF_SHARING = ("shared", "fallbacks", "rechecked", "differences")
 
 
@@ -138,11 +134,12 @@ def _check_writable(output: Path) -> None:
 
 def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *, num_total: int) -> None:
     counts = Counter(row["verdict"] for row in verdicts.done.values())
-    with _Progress(num_total, counts) as progress:
+    with Display() as display:
+        display.phase("", done=counts.total(), total=num_total, counts=counts)
 
         def keep(index: int, verdict: Verdict) -> None:
             verdicts.add(todo[index].id, verdict)
-            progress.count(verdict.outcome)
+            display.advance(verdict.outcome.value)
 
         judging.judge([submission.program for submission in todo], todo, on_verdict=keep)
 
@@ -191,9 +188,9 @@ def _is_checker_crash(row: dict[str, Any]) -> bool:
 
 def _print_summary(output: Path, summary: dict[str, Any]) -> None:
     if not summary["num_judged"]:
-        print(f"{output} was already complete: {_counts_text(summary['verdicts'])}")
+        print(f"{output} was already complete: {describe_counts(summary['verdicts']) or 'nothing yet'}")
         return
-    print(f"{output}: {_counts_text(summary['verdicts'])}, {summary['seconds']:.1f} s")
+    print(f"{output}: {describe_counts(summary['verdicts']) or 'nothing yet'}, {summary['seconds']:.1f} s")
     num_faults = summary["verdicts"].get(Outcome.SANDBOX_FAULT, 0)
     if num_faults:
         print(
@@ -209,51 +206,3 @@ def _print_summary(output: Path, summary: dict[str, Any]) -> None:
         )
     for name, detail in summary["checkers_refusing_their_answer"].items():
         print(f"microcoder: the checker of {name} rejects the problem's reference answer: {detail}", file=sys.stderr)
-
-
-def _counts_text(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "nothing yet"
-
-
-class _Progress:
-    """A bar on a terminal, a line every few seconds elsewhere; both on stderr."""
-
-    def __init__(self, num_total: int, counts: Counter[str]) -> None:
-        self._counts = counts
-        self._num_total = num_total
-        self._last_line = time.monotonic()
-        self._bar: Progress | None = None
-        if sys.stderr.isatty():
-            # Only a terminal pays for its import.
-            from rich import progress
-            from rich.console import Console
-
-            self._bar = progress.Progress(
-                progress.BarColumn(),
-                progress.MofNCompleteColumn(),
-                progress.TimeElapsedColumn(),
-                progress.TimeRemainingColumn(),
-                progress.TextColumn("{task.description}"),
-                console=Console(stderr=True),
-            )
-            self._task = self._bar.add_task(_counts_text(counts), total=num_total, completed=counts.total())
-
-    def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def count(self, outcome: Outcome) -> None:
-        """Show one more verdict."""
-        self._counts[outcome.value] += 1
-        if self._bar is not None:
-            self._bar.update(self._task, advance=1, description=_counts_text(self._counts))
-        elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
-            self._last_line = time.monotonic()
-            print(f"{self._counts.total()}/{self._num_total}: {_counts_text(self._counts)}", file=sys.stderr)

@@ -16,6 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from microcoder.cli.display import describe_seconds
 from microcoder.metrics import EvaluationMetrics, StepMetrics
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Progress:
         if not self._metrics or not self._recent_seconds:
             return "unknown"
         mean = sum(self._recent_seconds) / len(self._recent_seconds)
-        return _duration(mean * max(0, self._num_steps - self._metrics.step))
+        return describe_seconds(mean * max(0, self._num_steps - self._metrics.step))
 
     def _panel(self) -> Group:
         metrics = self._metrics
@@ -119,7 +120,7 @@ class Progress:
         head.add_row(
             ProgressBar(total=max(self._num_steps, 1), completed=done, width=30),
             Text(f"step {done}/{self._num_steps or '?'}", style="bold"),
-            Text(f"{self._phase} {_duration(time.monotonic() - self._phase_started)}", style="cyan"),
+            Text(f"{self._phase} {describe_seconds(time.monotonic() - self._phase_started)}", style="cyan"),
             Text(f"left {self._time_left()}"),
         )
         lines: list[Text] = []
@@ -172,12 +173,6 @@ def _by_tier(accuracy: Mapping[str, float]) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def _plain(text: str) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from microcoder.cli.study_display import StudyDisplay, duration
+from microcoder.cli.display import describe_seconds
+from microcoder.cli.study_display import StudyDisplay
 from microcoder.cli.train import require_training
 from microcoder.errors import ConfigError, TrainingError
 
@@ -258,8 +259,8 @@ def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> di
 
 def _write_catalogue(works: Sequence[Work]) -> None:
     """Write beside the runs what each folder stands for."""
+    from microcoder.files import write_json
     from microcoder.insights.workload import catalogue
-    from microcoder.runs import write_json
 
     for folder in {work.folder.parent for work in works}:
         write_json(folder / "runs.json", catalogue([work for work in works if work.folder.parent == folder], folder))
@@ -273,8 +274,8 @@ def _describe_plan(summary: Mapping[str, Any], *, is_measured: bool) -> str:
     how = "at the speed of the finished runs" if is_measured else "on an idle machine; no finished run to measure"
     text = (
         f"at most {summary['num_planned']} distinct runs and measurements of {summary['num_studies']} studies; "
-        f"{summary['num_finished']} finished; next {len(summary['next'])}, about {duration(summary['seconds'])} with "
-        f"{summary['jobs']} in parallel ({how})"
+        f"{summary['num_finished']} finished; next {len(summary['next'])}, about "
+        f"{describe_seconds(summary['seconds'])} with {summary['jobs']} in parallel ({how})"
     )
     if summary["budget_minutes"]:
         text += f"; {summary['spent_minutes']:g} of {summary['budget_minutes']:g} minutes are spent"

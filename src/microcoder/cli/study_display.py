@@ -7,16 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from microcoder.cli.display import describe_seconds
+
 if TYPE_CHECKING:
     from microcoder.insights.study import Work
-
-
-def duration(seconds: float) -> str:
-    """Return a time for people."""
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 class StudyDisplay:
@@ -71,7 +65,7 @@ class StudyDisplay:
         """Write a line that stays."""
         self._num_ended += 1
         self._share[work.folder] = 1.0
-        seconds = duration(time.monotonic() - self._since[work.folder])
+        seconds = describe_seconds(time.monotonic() - self._since[work.folder])
         result = f"FAILED: {event['error']}" if "error" in event else event["result"]
         line = f"{self._num_ended}/{len(self._work)} {work.label}: {result}, {seconds}; {self._left} left"
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -84,4 +78,4 @@ class StudyDisplay:
     @property
     def _left(self) -> str:
         elapsed = time.monotonic() - self._started
-        return duration(elapsed / self._done * (1 - self._done)) if self._done else "?"
+        return describe_seconds(elapsed / self._done * (1 - self._done)) if self._done else "?"

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from microcoder.config import flatten, load_config
+from microcoder.cli.display import describe_seconds
+from microcoder.config import find_recipe, flatten, load_config, name_recipe
 from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
 from microcoder.training.batching import describe_batches
@@ -56,9 +57,9 @@ def train(
     Parameters
     ----------
     config
-        Recipe (TOML). Repeat to override it with further files.
+        Recipe: a TOML file, or the name of one in the package, such as micro. Repeat to override it with further ones.
     run_dir
-        Output folder; by default runs/FOLDER for a recipe FOLDER/config.toml, runs/FOLDER-NAME for FOLDER/NAME.toml.
+        Output folder; by default runs/ and the recipes' names: runs/micro-dapo for -c micro -c dapo.
     dry_run
         Print the resolved config with its cost in time, memory and disk, and stop. Exit code 2 if the model or the
         problems are missing, or the run does not fit the GPU.
@@ -118,10 +119,8 @@ def load_recipe(config: Sequence[Path], overrides: tuple[str, ...]) -> TrainConf
 
 
 def default_run_directory(config: Sequence[Path]) -> Path:
-    """Return runs/<folder> for a recipe named config.toml, runs/<folder>-<name> for any other."""
-    recipe = config[-1].absolute()
-    folder = recipe.parent.name
-    return Path("runs") / (folder if recipe.stem == "config" else f"{folder}-{recipe.stem}")
+    """Return runs/ and the recipes' names, joined: runs/micro-dapo of `-c micro -c dapo`."""
+    return Path("runs") / "-".join(name_recipe(find_recipe(path)) for path in config)
 
 
 def require_training() -> None:
@@ -258,13 +257,15 @@ def _describe(config: TrainConfig, estimate: RunEstimate) -> list[str]:
         f"the run: {estimate.num_steps} steps, {estimate.updates} updates, {estimate.rollouts:,} rollouts, "
         f"at most {estimate.max_tokens:,} tokens; held out: {estimate.heldout_rollouts:,} responses, at most "
         f"{estimate.max_heldout_tokens:,} tokens",
-        f"judging: at most about {_duration(estimate.judge_core_hours)} of one core",
+        f"judging: at most about {describe_seconds(3600 * estimate.judge_core_hours)} of one core",
     ]
     if estimate.num_parameters is None:
         lines.append("model size unknown (no config.json, no known name)")
     else:
         lines.append(f"model: {estimate.num_parameters / 1e6:,.1f} M parameters")
-    if estimate.generate_hours is None or estimate.heldout_hours is None or estimate.update_hours is None:
+    hours = (estimate.generate_hours, estimate.heldout_hours, estimate.update_hours)
+    sampling, heldout, updating = (None if each is None else describe_seconds(3600 * each) for each in hours)
+    if None in hours:
         return [*lines, "time: not estimated"]
     what = (
         "as in the measured run"
@@ -273,13 +274,9 @@ def _describe(config: TrainConfig, estimate: RunEstimate) -> list[str]:
     )
     return [
         *lines,
-        f"time {what}: about {_duration(estimate.generate_hours)} sampling, {_duration(estimate.heldout_hours)} "
-        f"sampling held-out problems, {_duration(estimate.update_hours)} updating ({estimate.source})",
+        f"time {what}: about {sampling} sampling, {heldout} sampling held-out problems, {updating} updating "
+        f"({estimate.source})",
     ]
-
-
-def _duration(hours: float) -> str:
-    return f"{hours:,.1f} h" if hours >= 1 else f"{60 * hours:.1f} min"
 
 
 def _is_gpu_recipe(config: TrainConfig) -> bool:

@@ -21,17 +21,19 @@ def view(
     port: int = DEFAULT_PORT,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Browse runs: overlaid curves, and every rollout with its tests.
+    """Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.
 
-    Works on unfinished runs. Without --bundle it serves on 127.0.0.1 until Ctrl-C; to view from another machine, type
-    `ssh -L 8642:127.0.0.1:8642 HOST` there.
+    An open page follows runs that are still going. Without --bundle it serves on 127.0.0.1 until Ctrl-C; to view from
+    another machine, type `ssh -L 8642:127.0.0.1:8642 HOST` there.
 
     Parameters
     ----------
     runs
-        Folders that `microcoder train` or `microcoder eval` wrote, or verdict files of `microcoder judge`.
+        Folders that `microcoder train`, `microcoder eval` or `microcoder data build` wrote, or verdict files of
+        `microcoder judge`.
     problems
-        Problem or submission file with the tests' inputs and expected outputs, if the run does not name it. Repeatable.
+        Problems, submissions or rows of a benchmark with the tests' inputs and expected outputs, if the run does not
+        name them. Repeatable.
     bundle
         Write a static copy of the page to this folder, to open from disk or any web host, and stop.
     port

@@ -6,14 +6,12 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, Tag, field_validator, model_validator
+from pydantic import Field, JsonValue, Tag, model_validator
 
 from microcoder.config import Config, kind_or
 from microcoder.dataset.benchmarks.mbpp import Split
-from microcoder.evaluator import StopRule
-from microcoder.evaluator.languages import add_language
-from microcoder.evaluator.packages import STANDARD
 from microcoder.training.extractor_config import ExtractorConfig
+from microcoder.training.judge_config import SandboxConfig
 from microcoder.training.prompt_config import PromptConfig
 from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect
 
@@ -180,31 +178,6 @@ class GenerationFile(Config):
     """Skip problems without answers; otherwise they are an error."""
 
 
-class JudgingConfig(Config):
-    """The judge."""
-
-    workers: int | None = Field(default=None, ge=1)
-    """Sandboxes in parallel; None: one per core."""
-    stop: StopRule = "first_failure"
-    """When to skip an answer's remaining tests."""
-    nice: int = Field(default=0, ge=0, le=19)
-    """Niceness of programs, 0 to 19."""
-    packages: str = STANDARD
-    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pinned packages."""
-    languages: tuple[Path, ...] = ()
-    """Your own language files (docs/languages.md)."""
-    batch_tests: bool = True
-    """Run several tests of a program in one process if none can affect the next (docs/sandbox.md)."""
-    unsafe_sandbox: bool = False
-
-    @field_validator("languages")
-    @classmethod
-    def _know_languages(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
-        for path in value:
-            add_language(path)
-        return value
-
-
 class EvalConfig(Config):
     """An evaluation."""
 
@@ -225,7 +198,7 @@ class EvalConfig(Config):
     ]
     prompt: EvalPromptConfig = EvalPromptConfig()
     extractor: ExtractorConfig = ExtractorConfig()
-    judging: JudgingConfig = JudgingConfig()
+    judging: SandboxConfig = SandboxConfig()
     pass_at: tuple[int, ...] = ()
     """Additional k of pass@k, besides 1 (mean accuracy) and the number of samples."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from microcoder.dataset.benchmarks import Question
 from microcoder.evaluation.folder import EvaluationFolder
-from microcoder.runs import write_text
+from microcoder.files import write_text
 from microcoder.types import Outcome
 
 

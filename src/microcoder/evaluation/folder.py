@@ -23,7 +23,7 @@ from typing import Any
 
 from microcoder.errors import DataError
 from microcoder.evaluation.samples import Sample
-from microcoder.runs import append_row, hold_lock, read_json, read_rows
+from microcoder.files import append_row, check_writable, hold_lock, read_json, read_rows
 from microcoder.types import Outcome
 
 Key = tuple[str, int]
@@ -61,9 +61,7 @@ class EvaluationFolder:
         Raises:
             DataError: it is not; what is there, and what to type.
         """
-        nearest = next(path for path in (self.root, *self.root.absolute().parents) if path.exists())
-        if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-            raise DataError(f"{self.root} cannot be written: {nearest} is not a writable folder; use another --run-dir")
+        check_writable(self.root, DataError)
         ours = {self.manifest.name, self.questions.name, self._lock.name}
         if self.root.exists() and not self.is_evaluation and any(path.name not in ours for path in self.root.iterdir()):
             raise DataError(f"{self.root} is not empty and holds no evaluation; use another --run-dir")

@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from microcoder.errors import ConfigError, DataError
 from microcoder.evaluation.config import GenerationFile
 from microcoder.evaluation.samples import Response, Sample
 from microcoder.extract import USUAL, Extractor
+from microcoder.records import read_values
 from microcoder.runs import read_rollouts
 
 _GIVEN = "given_as_code"
@@ -75,24 +74,7 @@ def _read_rows(path: Path) -> list[Any]:
             raise ConfigError("Parquet needs pyarrow; type: pip install 'microcoder[insights]'") from None
         except (OSError, ValueError) as error:
             raise DataError(f"generation file {path} is not a Parquet file ({error}); check the file") from None
-    try:
-        packed = path.read_bytes()
-        text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8")
-    except FileNotFoundError:
-        raise DataError(f"generation file {path} does not exist; check the path") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"generation file {path} cannot be read as UTF-8 ({type(error).__name__})") from None
-    if text.lstrip().startswith("["):
-        return _parse(text, f"generation file {path}")
-    lines = enumerate(text.split("\n"), 1)
-    return [_parse(line, f"generation file {path} line {number}") for number, line in lines if line.strip()]
-
-
-def _parse(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON ({error})") from None
+    return [value for _, value in read_values(path, "generation file")]
 
 
 def _guess_format(rows: Sequence[Any], path: Path) -> str:

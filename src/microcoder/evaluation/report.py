@@ -9,8 +9,8 @@ from typing import Any
 from microcoder.errors import ConfigError, DataError
 from microcoder.evaluation.folder import EvaluationFolder
 from microcoder.evaluation.grid import ALL, Cell, accuracy_grid, difference_grid, solved_from
+from microcoder.files import write_text
 from microcoder.insights.statistics import Estimate
-from microcoder.runs import write_text
 from microcoder.types import Outcome
 
 Results = dict[str, Any]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from microcoder.evaluation.questions import Messages
 from microcoder.extract import USUAL, Extractor
-from microcoder.types import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +71,6 @@ class Sample:
         """Return the line of samples.jsonl."""
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def as_program(self) -> Program:
-        """Return the program as it was written, before a benchmark wraps it."""
-        return Program(self.program, reason=self.extraction)
-
 
 class Generator(Protocol):
     """A generation backend."""
@@ -87,6 +82,3 @@ class Generator(Protocol):
             ConfigError: the backend cannot be used as it was configured.
         """
         ...
-
-
-OpenGenerator = Callable[[], Generator]

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import microcoder
-from microcoder.config import flatten
 from microcoder.dataset.benchmarks import Question
 from microcoder.errors import DataError
 from microcoder.evaluation.config import NEUTRAL_KEYS, EndpointConfig, EvalConfig, GenerationFile, LiveCodeBench, Rows
@@ -38,16 +34,13 @@ from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input
 from microcoder.extensions import describe_file
+from microcoder.files import check_unchanged, write_json, write_rows
 from microcoder.formats.lookup import find_source
-from microcoder.machine import count_processors
 from microcoder.prompts import Asker
-from microcoder.runs import write_json, write_text
 from microcoder.training.extractor_config import build_extractor
-from microcoder.training.manifest import read_git, read_packages
+from microcoder.training.manifest import changed_keys, describe_changes, describe_start, digest_keys
 from microcoder.types import Problem, Program, Verdict
 
-FORMAT = 1
-_CHANGES_SHOWN = 5
 _TESTS_AT_ONCE_BYTES = 256 << 20
 """A judge keeps the tests of its problems; a LiveCodeBench release has more of them than memory."""
 
@@ -89,24 +82,16 @@ def check_config(folder: EvaluationFolder, config: EvalConfig) -> None:
     """
     if not folder.has_begun:
         return
-    old, new = flatten(folder.read_manifest().get("config", {})), flatten(config.model_dump(mode="json"))
-    changes = [
-        f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"
-        for key in sorted(old.keys() | new.keys())
-        if key not in NEUTRAL_KEYS and old.get(key) != new.get(key)
-    ]
-    if changes:
-        more = f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
+    if changes := changed_keys(folder.read_manifest().get("config", {}), config, neutral=NEUTRAL_KEYS):
         raise DataError(
-            f"{folder.root} holds an evaluation under another config ({'; '.join(changes[:_CHANGES_SHOWN])}{more}); "
+            f"{folder.root} holds an evaluation under another config ({describe_changes(changes)}); "
             "use the same config to resume it, or another --run-dir"
         )
 
 
 def digest_config(config: EvalConfig) -> str:
     """Return a digest of every key that can change a result."""
-    values = {key: value for key, value in flatten(config.model_dump(mode="json")).items() if key not in NEUTRAL_KEYS}
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+    return digest_keys(config, neutral=NEUTRAL_KEYS)
 
 
 def _open_folder(
@@ -127,44 +112,24 @@ def _open_folder(
         **_digest_extensions(config),
     }
     if folder.has_begun:
-        recorded = folder.read_manifest()
-        for what, now in origin.items():
-            if recorded.get(what) != now:
-                raise DataError(
-                    f"{folder.root} began with {what} {json.dumps(recorded.get(what))}, now they are "
-                    f"{json.dumps(now)}; restore the original, or use another --run-dir"
-                )
+        check_unchanged(folder.root, folder.read_manifest(), origin, DataError)
         if not folder.results.is_file():
             _began_in(folder)
         folder.mend()
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
-    judging = config.judging
-    with Judge(workers=1, nice=judging.nice, packages=judging.packages, unsafe=judging.unsafe_sandbox) as judge:
+    with Judge(workers=1, **config.judging.judge_options()) as judge:
         isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
     manifest = {
-        "format": FORMAT,
+        **describe_start(config, name=folder.root.name, command=command),
         "kind": "evaluation",
-        "name": folder.root.name,
-        "microcoder_version": microcoder.__version__,
-        "command": list(command),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "config": config.model_dump(mode="json"),
         "digest": digest_config(config),
         **origin,
-        "git": read_git(Path(__file__).parent),
-        "packages": read_packages(),
-        "machine": {
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-            "num_cpus": count_processors(),
-        },
         "isolation": isolation,
         "environment": environment,
     }
     write_json(folder.manifest, manifest)
-    rows = (json.dumps(question_record(question), ensure_ascii=False) for question in questions)
-    write_text(folder.questions, "".join(f"{row}\n" for row in rows))
+    write_rows(folder.questions, map(question_record, questions))
 
 
 def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
@@ -199,8 +164,7 @@ def _collect_samples(
         if found.num_ignored:
             observer.note(f"{found.num_ignored} answers to problems outside the selection were ignored")
         if len(done) < len(found.samples):
-            rows = (json.dumps(sample.as_record(), ensure_ascii=False) for sample in found.samples)
-            write_text(folder.samples, "".join(f"{row}\n" for row in rows))
+            write_rows(folder.samples, (sample.as_record() for sample in found.samples))
         return
     sampling = config.generation.sampling
     requests = [
@@ -275,15 +239,7 @@ def _judge_group(
         folder.add_verdict({"problem_id": key[0], "sample_index": key[1], **record})
         observer.advance(verdict.outcome.value)
 
-    judging = config.judging
-    with Judge(
-        workers=judging.workers,
-        stop=judging.stop,
-        nice=judging.nice,
-        packages=judging.packages,
-        batch_tests=judging.batch_tests,
-        unsafe=judging.unsafe_sandbox,
-    ) as judge:
+    with Judge(workers=config.judging.workers, **config.judging.judge_options()) as judge:
         _check_environment(folder, judge.environment)
         judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
 

@@ -12,7 +12,6 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from functools import partial
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Self, TypeVar, cast
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
@@ -169,9 +168,7 @@ class Judge:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from microcoder.errors import EvaluatorFault
-from microcoder.evaluator import checkers, executions, idleness, verdicts
+from microcoder.evaluator import checkers, executions, verdicts
 from microcoder.evaluator.builds import Build, BuildCache, build_program, require_compiler
 from microcoder.evaluator.calibration import Pace
 from microcoder.evaluator.checkers import CheckerFailed
@@ -26,6 +26,7 @@ from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.evaluator.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 from microcoder.evaluator.sandboxes import Sandboxes, SandboxKind
 from microcoder.evaluator.sharing import Sharing, Together
+from microcoder.evaluator.statistics import Counts
 from microcoder.evaluator.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.evaluator.timing import TimedRuns, was_killed
 from microcoder.evaluator.turns import Gate, WorkerTurn
@@ -114,24 +115,20 @@ class Session:
         self._checker_retries = 0
 
     @property
-    def waits(self) -> idleness.TimeLimitCounts:
-        """Counts of tests that reached their wall limit."""
-        return self._sandboxes.waits
-
-    @property
-    def lowered(self) -> int:
-        """Tests that were ended by a limit which other programs of their problem had set."""
-        return self._timed.lowered
-
-    @property
-    def reruns(self) -> int:
-        """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
-        return self._timed.reruns
-
-    @property
-    def retries(self) -> int:
-        """Tests and builds that were run again because the sandbox died, or something else killed them."""
-        return self._sandboxes.retries + self._timed.retries + self._checker_retries
+    def counts(self) -> Counts:
+        """What was counted so far."""
+        waits, sharing, timed = self._sandboxes.waits, self.sharing, self._timed
+        return Counts(
+            retries=self._sandboxes.retries + timed.retries + self._checker_retries,
+            reruns=timed.reruns,
+            extended=waits.extended,
+            blind=waits.blind,
+            shared=sharing.shared,
+            fallbacks=sharing.fallbacks,
+            rechecked=sharing.rechecked,
+            differences=sharing.differences,
+            lowered=timed.lowered,
+        )
 
     def open(self) -> Isolation:
         """Start the plain sandbox.

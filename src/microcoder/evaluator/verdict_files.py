@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -19,8 +18,8 @@ from typing import Any, Self, TextIO
 
 from microcoder.errors import DataError
 from microcoder.evaluator.submissions import verdict_record
+from microcoder.files import read_json, read_rows, to_line, write_json, write_rows, write_text
 from microcoder.machine import lock_file
-from microcoder.runs import read_json, read_rows, write_json, write_text
 from microcoder.types import Outcome, Verdict
 
 Row = dict[str, Any]
@@ -99,7 +98,7 @@ class VerdictFile:
     def finish(self, names: Sequence[str], summary: dict[str, Any]) -> None:
         """Write the whole file, in the order of the input."""
         write_json(self._meta, {"origin": self._origin, "isolation": self.isolation, **summary})
-        write_text(self.path, "".join(_line(self.done[name]) for name in names))
+        write_rows(self.path, (self.done[name] for name in names))
 
     def _lock_and_read(self) -> list[Row]:
         # Opened for appending: a kill must never find the verdicts of an earlier run gone.
@@ -114,7 +113,7 @@ class VerdictFile:
         """Drop an incomplete last line, and lines to be replaced."""
         assert self._file is not None
         head = [{"origin": self._origin}, *([{"isolation": self.isolation}] if self.isolation else [])]
-        text = "".join(_line(row) for row in (*head, *self.done.values()))
+        text = "".join(to_line(row) for row in (*head, *self.done.values()))
         if self._partial.read_text(encoding="utf-8") == text:
             return
         write_text(self._partial, text)
@@ -144,9 +143,5 @@ class VerdictFile:
 
     def _append(self, row: Row) -> None:
         assert self._file is not None
-        self._file.write(_line(row))
+        self._file.write(to_line(row))
         self._file.flush()
-
-
-def _line(row: Row) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"

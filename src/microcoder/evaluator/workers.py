@@ -48,21 +48,6 @@ class Settings:
     layers: tuple[str, ...]
 
 
-def _counts_of(session: Session) -> Counts:
-    waits, sharing = session.waits, session.sharing
-    return Counts(
-        retries=session.retries,
-        reruns=session.reruns,
-        extended=waits.extended,
-        blind=waits.blind,
-        shared=sharing.shared,
-        fallbacks=sharing.fallbacks,
-        rechecked=sharing.rechecked,
-        differences=sharing.differences,
-        lowered=session.lowered,
-    )
-
-
 @dataclass(eq=False, slots=True)
 class Work:
     """A program to judge or to run, and the callback for its answer."""
@@ -169,7 +154,7 @@ class Workers:
     @property
     def counts(self) -> Counts:
         """What was counted so far."""
-        return replace(sum_counts(map(_counts_of, self.sessions)), aside=self._gate.times_aside)
+        return replace(sum_counts(session.counts for session in self.sessions), aside=self._gate.times_aside)
 
     @property
     def call_stack(self) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from microcoder.formats.candidates import Candidate, Known, Solution
-from microcoder.formats.packages import find_statement, language_code, read_file_solution
-from microcoder.formats.row import Malformed, Row
+from microcoder.formats.packages import find_statement, language_code, read_amount, read_file_solution, read_settings
+from microcoder.formats.row import Row
 from microcoder.types import Checker, TestCase
 
 TAKES = (
@@ -51,7 +51,7 @@ def read_cms(row: Row) -> Candidate:
         Malformed: `task.yaml` is no YAML, there is no statement, or a test is no UTF-8.
     """
     files = row.files(texts=r"task\.yaml|(input|output)/.*\.txt")
-    settings = _read_settings(files)
+    settings = read_settings("task.yaml", files)
     path = find_statement(files, _STATEMENTS)
     tests, missing = _read_tests(files)
     flags, notes = _find_flags(settings, row)
@@ -74,23 +74,11 @@ def read_cms(row: Row) -> Candidate:
         tests=tuple(tests[place][1] for place in order),
         groups=tuple(groups[place] for place in order),
         checker=Checker(),
-        time_limit_seconds=_number(settings, "time_limit"),
-        memory_limit_mib=round(_number(settings, "memory_limit") or 0) or None,
+        time_limit_seconds=read_amount(settings.get("time_limit")),
+        memory_limit_mib=round(read_amount(settings.get("memory_limit")) or 0) or None,
         solutions=solutions,
         flags=tuple(flags),
     )
-
-
-def _read_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
-    from microcoder.formats.yaml_text import read_yaml
-
-    try:
-        settings = read_yaml(files.get("task.yaml", ""))
-    except ValueError as error:
-        raise Malformed("bad_encoding", f"task.yaml: {error}") from None
-    if not isinstance(settings, Mapping):
-        raise Malformed("wrong_type", f"task.yaml holds {type(settings).__name__}, not an object")
-    return settings
 
 
 def _read_tests(files: Mapping[str, str]) -> tuple[list[tuple[int, TestCase]], list[str]]:
@@ -167,10 +155,3 @@ def _read_solutions(files: Mapping[str, str]) -> tuple[tuple[Solution, ...], lis
 def _text(settings: Mapping[str, Any], name: str) -> str:
     value = settings.get(name)
     return str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
-
-
-def _number(settings: Mapping[str, Any], name: str) -> float | None:
-    value = settings.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 < value < 1e6 else None

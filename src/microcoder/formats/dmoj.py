@@ -13,7 +13,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from microcoder.formats.candidates import Candidate, Known, Solution
-from microcoder.formats.packages import find_statement, read_checker_source, read_file_solution
+from microcoder.formats.packages import (
+    find_statement,
+    read_amount,
+    read_checker_source,
+    read_file_solution,
+    read_settings,
+)
 from microcoder.formats.row import Malformed, Row
 from microcoder.types import Checker, TestCase
 
@@ -48,7 +54,7 @@ def read_dmoj(row: Row) -> Candidate:
         Malformed: `init.yml` is no YAML, there is no statement, a test is missing or no UTF-8.
     """
     files = row.files(texts=r"init\.yml")
-    settings = _read_settings(files)
+    settings = read_settings("init.yml", files)
     path = find_statement(files, _STATEMENTS)
     # Formulae stand between tildes there.
     statement = _FORMULA.sub(lambda found: f"${found[1]}$", files[path])
@@ -72,23 +78,11 @@ def read_dmoj(row: Row) -> Candidate:
         tests=tuple(test for _, test in tests),
         groups=tuple(group for group, _ in tests),
         checker=checker,
-        time_limit_seconds=_number(settings.get("time_limit")),
-        memory_limit_mib=round((_number(settings.get("memory_limit")) or 0) / 1024) or None,
+        time_limit_seconds=read_amount(settings.get("time_limit")),
+        memory_limit_mib=round((read_amount(settings.get("memory_limit")) or 0) / 1024) or None,
         solutions=solutions,
         flags=flags,
     )
-
-
-def _read_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
-    from microcoder.formats.yaml_text import read_yaml
-
-    try:
-        settings = read_yaml(files.get("init.yml", ""))
-    except ValueError as error:
-        raise Malformed("bad_encoding", f"init.yml: {error}") from None
-    if not isinstance(settings, Mapping):
-        raise Malformed("wrong_type", f"init.yml holds {type(settings).__name__}, not an object")
-    return settings
 
 
 def _read_archive(settings: Mapping[str, Any], row: Row) -> Mapping[str, bytes | str]:
@@ -157,7 +151,7 @@ def _read_checker(
     if name in _CHECKERS:
         return _CHECKERS[name], (), []
     if name in ("floats", "floatsabs", "floatsrel"):
-        tolerance = 10.0 ** -min(max(_number(arguments.get("precision")) or 6, 1), 15)
+        tolerance = 10.0 ** -min(max(read_amount(arguments.get("precision")) or 6, 1), 15)
         return Checker(type="float", tolerance=tolerance), (), []
     source = arguments.get("files")
     path = str(source[0] if isinstance(source, list) and source else source or "")
@@ -176,9 +170,3 @@ def _read_solutions(files: Mapping[str, str]) -> Iterator[Solution]:
         solution = read_file_solution(path, files[path], known) if known else None
         if solution is not None:
             yield solution
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 < value < 1e12 else None

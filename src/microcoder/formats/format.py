@@ -1,8 +1,8 @@
-"""What a format is: its name, what it takes, how a row of it is read."""
+"""What a format is: its name, what it takes, how a row of it is read, and which fields tell it (names alone)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,37 @@ class Format:
 def _check_text(candidate: Candidate) -> None:
     """Refuse half surrogates, which JSON can name and no file can hold."""
     try:
-        candidate.model_dump_json()
-    except PydanticSerializationError as error:
+        candidate.model_dump_json(exclude={"tests"})
+        for test in candidate.tests:
+            for text in (test.input, test.output):
+                # Of large tests no copy is made where none is needed.
+                if not text.isascii():
+                    text.encode("utf-8")
+    except (PydanticSerializationError, UnicodeEncodeError) as error:
         raise Malformed("bad_unicode", str(error)) from None
+
+
+def recognise(values: Mapping[str, Any], formats: Iterable[Format]) -> Format | None:
+    """Return the format that most of a row's fields speak for; None where none is known by them.
+
+    Fields beyond those that mark a format change nothing, nor does their order. Of two formats that as many fields
+    speak for, the earlier one is taken.
+    """
+    found, most = None, 0
+    for format in formats:
+        matched = max((len(mark) for mark in format.marks if all(has_field(values, name) for name in mark)), default=0)
+        if matched > most:
+            found, most = format, matched
+    return found
+
+
+def has_field(values: Mapping[str, Any], path: str) -> bool:
+    """Whether a field is there and not null; `a.b` also where `a` is an object written as text."""
+    name, _, rest = path.partition(".")
+    value = values.get(name)
+    if value is None or not rest:
+        return value is not None
+    if isinstance(value, str):
+        # Not decoded: it may hold all tests, and is read once it is known what it is.
+        return f'"{rest}"' in value or f"'{rest}'" in value or f'\\"{rest}\\"' in value
+    return isinstance(value, Mapping) and has_field(value, rest)

@@ -7,7 +7,6 @@ a package only says how many times its slowest accepted submission may take, it 
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import posixpath
 import re
@@ -17,7 +16,7 @@ from typing import Any
 
 from microcoder.formats import input_kits
 from microcoder.formats.candidates import Candidate, Known, Solution
-from microcoder.formats.programs import LANGUAGES, python_solution
+from microcoder.formats.packages import inline_includes, read_amount, read_file_solution, read_settings
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import shorten
 from microcoder.types import Checker, TestCase
@@ -52,7 +51,6 @@ _NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([
 _SECONDS = re.compile(r"\btime ?limit(?: per test)?\b\W{0,3}(\d+(?:\.\d+)?) ?s(?:ec(?:onds?)?)?\b", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]{1,300}>")
 _DOMJUDGE_LIMIT = re.compile(r"^timelimit[ \t]*=[ \t]*['\"]?(\d+(?:\.\d+)?)", re.MULTILINE)
-_PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
 _TEXTS = (
     r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.([^/]*\.)?(tex|md|html?)"
     r"|output_validators?/.*\.(py3?|cc|cpp|cxx|h|hpp)"
@@ -66,8 +64,6 @@ _REAL = re.compile(
 )
 _REAL_TOKEN = re.compile(r"(?:^|\s)-?\d*(?:\.\d+|\d[eE]-?\d+)(?=\s|$)")
 _SAYS_KATTIS = re.compile(r"\b4[23]\b")
-_LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$', re.MULTILINE)
-_LOCAL_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
 
 
 def read_kattis(row: Row) -> Candidate:
@@ -77,7 +73,7 @@ def read_kattis(row: Row) -> Candidate:
         Malformed: `problem.yaml` is no YAML, there is no statement, or a test is no UTF-8.
     """
     files = row.files(texts=_TEXTS)
-    settings = _read_settings(row, files)
+    settings = read_settings("problem.yaml", files)
     language, path, others = _choose_statement(files)
     statement = files[path]
     if not statement.strip():
@@ -102,7 +98,6 @@ def read_kattis(row: Row) -> Candidate:
         flags.append("needs_files")
     if tests and all(group.startswith("sample") for group, _ in tests):
         flags.append("only_samples")
-    limits = settings.get("limits") if isinstance(settings.get("limits"), Mapping) else {}
     found = _NAME.search(statement)
     return row.candidate(
         statement,
@@ -118,32 +113,10 @@ def read_kattis(row: Row) -> Candidate:
         kit=input_kits.read_kit(files),
         checker=checker,
         time_limit_seconds=seconds,
-        memory_limit_mib=round(_number(limits, "memory") or 2048),
+        memory_limit_mib=round(read_amount(_limits(settings).get("memory")) or 2048),
         solutions=solutions,
         flags=tuple(flags),
     )
-
-
-def _read_settings(row: Row, files: Mapping[str, str]) -> Mapping[str, Any]:
-    # PyYAML comes with the data extra; rows that are no folders do without.
-    from microcoder.formats.yaml_text import read_yaml
-
-    if "problem.yaml" not in files:
-        raise Malformed("missing_field", "problem.yaml")
-    text = files["problem.yaml"]
-    try:
-        settings = read_yaml(text)
-    except ValueError as error:
-        try:
-            # `name: Elements: Part 1`, a plain text with a colon in it, is what authors write and YAML refuses.
-            settings = read_yaml(_PLAIN_LINE.sub(lambda found: f"{found[1]}: {json.dumps(found[2].strip())}", text))
-        except ValueError:
-            raise Malformed("bad_encoding", f"problem.yaml: {error}") from None
-    if settings is None:
-        return {}
-    if not isinstance(settings, Mapping):
-        raise Malformed("wrong_type", f"problem.yaml holds {type(settings).__name__}, not an object")
-    return settings
 
 
 def _choose_statement(files: Mapping[str, str]) -> tuple[str, str, list[str]]:
@@ -241,41 +214,19 @@ def _tolerance(text: str | None) -> float | None:
     return number
 
 
-def inline_includes(path: str, files: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Return a source with the files beside it in place of their includes, and which of them are missing."""
-    folder, missing = posixpath.dirname(path), []
-    if path.endswith((".py", ".py3")):
-        modules = {PurePosixPath(name).stem for name in files if posixpath.dirname(name) == folder and name != path}
-        return files[path], sorted(modules & {found.split(".")[0] for found in _LOCAL_IMPORT.findall(files[path])})
-    seen: set[str] = set()
-
-    def replace(found: re.Match[str]) -> str:
-        name = posixpath.normpath(posixpath.join(folder, found[1]))
-        if name not in files:
-            # `#include "cstring"` is looked for beside the file and then among the standard headers.
-            missing.extend([found[1]] if "." in found[1] and not found[1].startswith("bits/") else [])
-            return found[0]
-        if name in seen:
-            return ""
-        seen.add(name)
-        return _LOCAL_INCLUDE.sub(replace, files[name])
-
-    return _LOCAL_INCLUDE.sub(replace, files[path]), missing
-
-
 def _read_time_limit(
     settings: Mapping[str, Any], files: Mapping[str, str], statement: str
 ) -> tuple[float | None, list[tuple[str, str]]]:
-    limits = settings.get("limits") if isinstance(settings.get("limits"), Mapping) else {}
+    limits = _limits(settings)
     domjudge = _DOMJUDGE_LIMIT.search(files.get("domjudge-problem.ini", ""))
     seconds = (
-        _number({"": files.get(".timelimit", "").strip()}, "")
-        or _number(limits, "time_limit")
-        or (_number({"": domjudge[1]}, "") if domjudge else None)
+        read_amount(files.get(".timelimit"))
+        or read_amount(limits.get("time_limit"))
+        or (read_amount(domjudge[1]) if domjudge else None)
     )
     if seconds:
         return seconds, []
-    multiplier = _number(limits, "time_multiplier")
+    multiplier = read_amount(limits.get("time_multiplier"))
     if multiplier:
         return None, [("time_limit_seconds", f"{multiplier:g} times the slowest accepted submission")]
     said = _SECONDS.search(_TAG.sub(" ", statement))
@@ -289,14 +240,19 @@ def _read_submissions(row: Row, files: Mapping[str, str]) -> tuple[tuple[Solutio
         if not name.startswith("submissions/"):
             continue
         folder, _, rest = name.removeprefix("submissions/").partition("/")
-        language, known = LANGUAGES.get(_suffix(name)), _KNOWN.get(folder)
-        if not rest or "/" in rest or language is None or known is None or name not in files:
+        known = _KNOWN.get(folder)
+        is_taken = rest and "/" not in rest and known and name in files
+        solution = read_file_solution(name, files[name], known) if is_taken and known else None
+        if solution is None:
             left_out.append(name)
-        elif language == "python":
-            solutions.append(python_solution(files[name], name=name, known=known))
         else:
-            solutions.append(Solution(code=files[name], language=language, known=known, name=name))
+            solutions.append(solution)
     return tuple(solutions), left_out
+
+
+def _limits(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    limits = settings.get("limits")
+    return limits if isinstance(limits, Mapping) else {}
 
 
 def _suffix(name: str) -> str:
@@ -315,11 +271,3 @@ def _title(settings: Mapping[str, Any], language: str) -> str:
     if isinstance(name, Mapping):
         name = name.get(language) or next(iter(name.values()), "")
     return name.strip() if isinstance(name, str) else ""
-
-
-def _number(values: Any, name: str) -> float | None:
-    try:
-        number = float(values.get(name) or 0)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if 0 < number < 1e6 else None

@@ -59,7 +59,8 @@ def read_deepseek_leetcode(row: Row) -> Candidate:
     statement, closed, starter = rest.partition(_QUOTES)
     if not quoted or not closed or not statement.strip():
         raise Malformed("no_statement", "prompt has no statement in triple quotes")
-    fn_name = starter.partition("def ")[2].partition("(")[0].strip()
+    # Before it stand the classes of lists and trees, with methods of their own.
+    fn_name = (starter.partition("class Solution")[2] or starter).partition("def ")[2].partition("(")[0].strip()
     source = row.text("test")
 
     def build(tests: DecodedTests) -> Candidate:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from microcoder.faults import explain_fault
 from microcoder.formats.candidates import Candidate, Solution
-from microcoder.formats.recognition import has_field
+from microcoder.formats.format import has_field
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import read_json, shorten
 from microcoder.types import Problem

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
 
 from microcoder.formats.candidates import Known, Solution
 from microcoder.formats.codecontests import INCLUDES_TESTLIB
-from microcoder.formats.kattis import inline_includes
 from microcoder.formats.programs import LANGUAGES, python_solution
 from microcoder.formats.row import Malformed
 from microcoder.types import Checker
 
+_LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$', re.MULTILINE)
+_LOCAL_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
+_PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
+_MOST = 1e12
+"""More is no limit but a slip."""
 _STANDARD: dict[str, Checker] = {
     "wcmp": Checker(type="tokens"),
     "ncmp": Checker(type="tokens"),
@@ -32,6 +39,66 @@ _STANDARD: dict[str, Checker] = {
     "rcmp9": Checker(type="float", tolerance=1e-9),
 }
 """testlib's own checkers, by name."""
+
+
+def read_settings(name: str, files: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return what a package says of itself in YAML; nothing where the file is empty.
+
+    Raises:
+        Malformed: it is missing, no YAML, or no object.
+    """
+    # PyYAML comes with the data extra; rows that are no folders do without.
+    from microcoder.formats.yaml_text import read_yaml
+
+    if name not in files:
+        raise Malformed("missing_field", name)
+    text = files[name]
+    try:
+        settings = read_yaml(text)
+    except ValueError as error:
+        try:
+            # `name: Elements: Part 1`, a plain text with a colon in it, is what authors write and YAML refuses.
+            settings = read_yaml(_PLAIN_LINE.sub(lambda found: f"{found[1]}: {json.dumps(found[2].strip())}", text))
+        except ValueError:
+            raise Malformed("bad_encoding", f"{name}: {error}") from None
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping):
+        raise Malformed("wrong_type", f"{name} holds {type(settings).__name__}, not an object")
+    return settings
+
+
+def read_amount(value: object) -> float | None:
+    """Return a positive number, also one written as text; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if 0 < number < _MOST else None
+
+
+def inline_includes(path: str, files: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return a source with the files beside it in place of their includes, and which of them are missing."""
+    folder, missing = posixpath.dirname(path), []
+    if path.endswith((".py", ".py3")):
+        modules = {PurePosixPath(name).stem for name in files if posixpath.dirname(name) == folder and name != path}
+        return files[path], sorted(modules & {found.split(".")[0] for found in _LOCAL_IMPORT.findall(files[path])})
+    seen: set[str] = set()
+
+    def replace(found: re.Match[str]) -> str:
+        name = posixpath.normpath(posixpath.join(folder, found[1]))
+        if name not in files:
+            # `#include "cstring"` is looked for beside the file and then among the standard headers.
+            missing.extend([found[1]] if "." in found[1] and not found[1].startswith("bits/") else [])
+            return found[0]
+        if name in seen:
+            return ""
+        seen.add(name)
+        return _LOCAL_INCLUDE.sub(replace, files[name])
+
+    return _LOCAL_INCLUDE.sub(replace, files[path]), missing
 
 
 def read_file_solution(path: str, code: str, known: Known) -> Solution | None:

@@ -15,6 +15,7 @@ from microcoder.formats.candidates import Candidate, Known, Solution
 from microcoder.formats.packages import (
     find_statement,
     language_code,
+    read_amount,
     read_checker_source,
     read_file_solution,
     standard_checker,
@@ -76,7 +77,9 @@ def read_polygon(row: Row) -> Candidate:
         flags = (*flags, "file_io")
     if tests and all(group.startswith("sample") for group in groups):
         flags = (*flags, "only_samples")
-    milliseconds, size = _limit(root, "time-limit"), _limit(root, "memory-limit")
+    milliseconds, size = (
+        read_amount(root.findtext(f"judging/testset/{name}")) for name in ("time-limit", "memory-limit")
+    )
     return row.candidate(
         statement,
         notes=notes,
@@ -200,11 +203,3 @@ def _read_solutions(root: ElementTree.Element, files: Mapping[str, str]) -> tupl
 def _name(root: ElementTree.Element) -> str:
     names: dict[str, Any] = {name.get("language") or "": name.get("value") for name in root.iterfind("names/name")}
     return str(names.get("english") or next(iter(names.values()), "") or "")
-
-
-def _limit(root: ElementTree.Element, name: str) -> float | None:
-    try:
-        number = float(root.findtext(f"judging/testset/{name}") or 0)
-    except ValueError:
-        return None
-    return number if 0 < number < 1e15 else None

@@ -43,6 +43,8 @@ class Arms:
     conclusion: str
     changed: tuple[str, ...]
     """Recipe keys that differ between the arms, with their values."""
+    curves: tuple[tuple[str, Sequence[tuple[int, Estimate]]], ...] = ()
+    """Of each arm, held-out accuracy by step."""
 
 
 def compare_arms(history: History, others: Sequence[Path]) -> Arms | None:
@@ -56,8 +58,26 @@ def compare_arms(history: History, others: Sequence[Path]) -> Arms | None:
     against = [read_history(folder) for folder in others]
     for other in against:
         _check_alike(history, other)
-    rows = (_arm(history, None), *(_arm(other, history) for other in against))
-    return Arms(rows, conclude(rows), tuple(line for other in against for line in _changed(history, other)))
+    arms = [history, *against]
+    labels = _labels(arms)
+    rows = tuple(_arm(arm, None if arm is history else history, labels[place]) for place, arm in enumerate(arms))
+    changed = tuple(line for other in against for line in _changed(history, other))
+    return Arms(rows, conclude(rows), changed, tuple(zip(labels, map(_curve, arms), strict=True)))
+
+
+def _labels(arms: Sequence[History]) -> list[str]:
+    """Return the arms' names: their algorithms; with the run's own name and seed where two would be called alike."""
+    names = [algorithm_name((arm.manifest.get("config") or {}).get("algorithm") or {}) or arm.name for arm in arms]
+    longer = [
+        f"{name} ({arm.name}, seed {arm.manifest.get('seed')})" if names.count(name) > 1 else name
+        for name, arm in zip(names, arms, strict=True)
+    ]
+    return [label if longer.count(label) == 1 else f"{label} {place}" for place, label in enumerate(longer, 1)]
+
+
+def _curve(history: History) -> list[tuple[int, Estimate]]:
+    estimates = [(evaluation.step, estimate_accuracy(evaluation.solved)) for evaluation in history.evaluations]
+    return [(step, estimate) for step, estimate in estimates if estimate]
 
 
 def conclude(rows: Sequence[Arm]) -> str:
@@ -80,12 +100,12 @@ def conclude(rows: Sequence[Arm]) -> str:
     return " ".join(parts)
 
 
-def _arm(history: History, reference: History | None) -> Arm:
+def _arm(history: History, reference: History | None, label: str) -> Arm:
     total, truncated, masked = count_masked(history)
     after = history.after
     compared = reference.after if reference else None
     return Arm(
-        label=algorithm_name((history.manifest.get("config") or {}).get("algorithm") or {}) or history.name,
+        label=label,
         accuracy=estimate_accuracy(after.solved) if after else None,
         difference=estimate_difference(compared.solved, after.solved) if compared and after else None,
         length=after.length_mean if after else None,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BLACK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#E69F00", "#009E73"
 VERMILION, PURPLE, SKY = "#D55E00", "#CC79A7", "#56B4E9"
 _TIER_STYLES = ((GREEN, "o"), (ORANGE, "s"), (VERMILION, "^"), (PURPLE, "D"), (SKY, "v"), (BLUE, "P"))
+_ARM_STYLES = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"), (BLACK, "x"))
 _PHASE_COLOURS = {
     "generate": BLUE,
     "judge": ORANGE,
@@ -52,6 +53,17 @@ STYLE: Mapping[str, Any] = {
     "xtick.color": "#555555",
     "ytick.color": "#555555",
 }
+LEGEND: Mapping[str, Any] = {
+    "loc": "lower left",
+    "bbox_to_anchor": (-0.01, 1.0),
+    "borderaxespad": 0.2,
+    "columnspacing": 1.1,
+    "handlelength": 1.4,
+    "handletextpad": 0.5,
+    "fontsize": 8.5,
+    "frameon": False,
+}
+"""A row of names above the axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +108,19 @@ def draw_accuracy(steps: Sequence[StepMetrics], points: Sequence[HeldOutPoint], 
         "Accuracy by tier",
         f"Held-out accuracy {ends}. Points: held-out problems with 95 % intervals; faint lines: training rollouts.",
     )
+
+
+def draw_arms(curves: Sequence[tuple[str, Sequence[tuple[int, Estimate]]]]) -> Chart:
+    """Draw each arm's held-out accuracy under its name, on an axis that shows their difference."""
+    figure, (axes,) = new_figure(legend_rows=len(curves))
+    last = max((step for _, points in curves for step, _ in points), default=1)
+    for index, ((label, points), (colour, marker)) in enumerate(
+        zip(curves, itertools.cycle(_ARM_STYLES), strict=False)
+    ):
+        _intervals(axes, points, colour, marker, label=label, width=1.8, shift=index * last * 0.008)
+    finish_axes(axes, ylabel="held-out accuracy", is_share=True, most_columns=1)
+    ends = "; ".join(f"{name} {points[-1][1].value:.3f} at step {points[-1][0]}" for name, points in curves if points)
+    return render(figure, "arms", "Held-out accuracy of the arms", f"{ends}. Bars: 95 % intervals over problems.")
 
 
 def draw_length(steps: Sequence[StepMetrics], evaluations: Sequence[EvaluationMetrics]) -> Chart:
@@ -275,7 +300,13 @@ def _intervals(
 
 
 def finish_axes(
-    axes: Axes, *, ylabel: str, is_share: bool = False, has_steps: bool = True, has_legend: bool = True
+    axes: Axes,
+    *,
+    ylabel: str,
+    is_share: bool = False,
+    has_steps: bool = True,
+    has_legend: bool = True,
+    most_columns: int = _MAX_LEGEND_COLUMNS,
 ) -> None:
     """Label the axes, and give a legend above them where there is more than one line."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -292,15 +323,8 @@ def finish_axes(
         axes.legend(
             handles,
             labels,
-            loc="lower left",
-            bbox_to_anchor=(-0.01, 1.0),
-            ncols=min(_MAX_LEGEND_COLUMNS, len(labels)),
-            borderaxespad=0.2,
-            columnspacing=1.1,
-            handlelength=1.4,
-            handletextpad=0.5,
-            fontsize=8.5,
-            frameon=False,
+            ncols=min(most_columns, len(labels)),
+            **LEGEND,
         )
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from microcoder.config import SHIPPED
 from microcoder.errors import ConfigError
+from microcoder.files import write_text
 from microcoder.insights.study import StudyFile, level_keys, resolve_config
-from microcoder.runs import write_text
 from microcoder.training.config import TrainConfig
 from microcoder.training.estimate import RunEstimate, estimate_run
 from microcoder.training.manifest import digest_config
@@ -87,8 +88,9 @@ def to_toml(value: object) -> str:
 
 def _command(launch: RunToStart) -> str:
     folder = Path("runs") / launch.overlay.parent.name / f"{launch.overlay.stem}-seed{launch.seed}"
+    sharding = os.path.relpath(SHIPPED / "recipes" / "accelerate" / "fsdp.yaml")
     words = [
-        "accelerate", "launch", "--config_file", "recipes/accelerate/fsdp.yaml", "-m", "microcoder", "train",
+        "accelerate", "launch", "--config_file", sharding, "-m", "microcoder", "train",
         "-c", str(launch.recipe), "-c", str(launch.overlay), "--seed", str(launch.seed), "--run-dir", str(folder),
     ]  # fmt: skip
     return shlex.join(words)

@@ -22,10 +22,10 @@ from typing import Any
 
 from microcoder.errors import ConfigError, DataError
 from microcoder.extensions import load_extension
+from microcoder.files import read_json, read_rows, write_json, write_text
 from microcoder.insights.design import Measurement
 from microcoder.insights.jobs import Job, MeasuredValue
 from microcoder.insights.provenance import digest_code
-from microcoder.runs import read_json, read_rows, write_json, write_text
 from microcoder.training.config import TrainConfig
 from microcoder.training.manifest import digest_config, read_git
 

@@ -24,6 +24,8 @@ class Overview:
     """Topic and text."""
     next_commands: tuple[tuple[str, str], ...]
     """A command and its purpose."""
+    subject: str = ""
+    """What the run is, for its headline: algorithm, model and problems; empty where the files do not say."""
 
 
 def describe_run(history: History) -> Overview:
@@ -44,7 +46,30 @@ def describe_run(history: History) -> Overview:
             (f"microcoder view {_folder(history.manifest)}", "read every rollout with its tests"),
             ("microcoder study run --all --quick", "ask with more seeds, one factor at a time"),
         ),
+        subject=_subject(config),
     )
+
+
+def _subject(config: Mapping[str, Any]) -> str:
+    algorithm = algorithm_name(config.get("algorithm") or {})
+    model, problems = config.get("model") or {}, config.get("problems") or {}
+    if not (algorithm and model and problems):
+        return ""
+    is_micro = model.get("kind") == "micro"
+    size = (model.get("warm_start") or {}).get("num_layers") if is_micro else None
+    name = (f"a tiny Qwen3 of {size} layers" if size else "a tiny Qwen3") if is_micro else _last_part(model.get("path"))
+    asked = (
+        f"the micro lab's {problems.get('world') or 'operations'}"
+        if problems.get("kind") == "micro"
+        else _last_part(problems.get("train"))
+    )
+    return f"{algorithm} on {name}: {asked}" if asked else f"{algorithm} on {name}"
+
+
+def _last_part(path: object) -> str:
+    """Return what a path or a hub id is called: its last part, and the one before a name that says nothing."""
+    parts = [part for part in str(path or "").split("/") if part]
+    return "/".join(parts[-2:])
 
 
 def _folder(manifest: Mapping[str, Any]) -> str:

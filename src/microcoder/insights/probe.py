@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from microcoder.files import write_text
 from microcoder.insights.figures import BLACK, BLUE, GREEN, VERMILION, Chart, new_figure, render
 from microcoder.insights.history import missing_extra
-from microcoder.runs import RunDirectory, write_text
+from microcoder.runs import RunDirectory
 from microcoder.training.probe import Probe, read_probe
 
 

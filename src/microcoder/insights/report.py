@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microcoder.config import flatten
+from microcoder.errors import DataError
+from microcoder.files import write_text
 from microcoder.insights import figures
 from microcoder.insights.arms import Arms, compare_arms
 from microcoder.insights.comparison import BeforeAfter, compare, compare_by_tier, count_unscored
@@ -19,7 +21,6 @@ from microcoder.insights.history import History, missing_extra, read_history
 from microcoder.insights.overview import describe_run
 from microcoder.insights.statistics import Estimate, estimate_accuracy
 from microcoder.metrics import EvaluationMetrics
-from microcoder.runs import write_text
 from microcoder.types import Outcome
 
 if TYPE_CHECKING:
@@ -63,13 +64,19 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
         ConfigError: the `insights` extra is not installed.
     """
     history = read_history(run_directory)
+    if history.manifest.get("kind") == "evaluation":
+        raise DataError(
+            f"{run_directory} is an evaluation, not a training run: its tables are in {run_directory / 'report.md'}; "
+            f"read its answers with `microcoder view {run_directory}`"
+        )
     try:
-        charts = draw_charts(history)
-        page = _render(history, charts, compare_arms(history, against))
+        charts, arms = draw_charts(history), compare_arms(history, against)
+        arms_chart = figures.draw_arms(arms.curves) if arms else None
+        page = _render(history, charts, arms, arms_chart)
     except ImportError as error:
         raise missing_extra(error) from None
     folder = history.run.report.parent
-    for chart in charts:
+    for chart in [*charts, *([arms_chart] if arms_chart else [])]:
         write_text(folder / f"{chart.name}.svg", _printable(chart.svg))
     write_text(history.run.report, _printable(page))
     return history.run.report
@@ -103,7 +110,7 @@ def _held_out_point(history: History, evaluation: EvaluationMetrics) -> HeldOutP
     return HeldOutPoint(evaluation.step, estimate_accuracy(evaluation.solved), by_tier)
 
 
-def _render(history: History, charts: Sequence[Chart], arms: Arms | None) -> str:
+def _render(history: History, charts: Sequence[Chart], arms: Arms | None, arms_chart: Chart | None) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -117,7 +124,7 @@ def _render(history: History, charts: Sequence[Chart], arms: Arms | None) -> str
         "svg": _inline,
     }
     source = files("microcoder.insights").joinpath("report.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(source).render(_context(history, charts), arms=arms)
+    return environment.from_string(source).render(_context(history, charts), arms=arms, arms_chart=arms_chart)
 
 
 def _context(history: History, charts: Sequence[Chart]) -> dict[str, Any]:

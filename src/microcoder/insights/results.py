@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.errors import DataError
+from microcoder.files import read_json
 from microcoder.insights.claims import (
     ClaimResult,
     PredicateResult,
@@ -22,7 +23,6 @@ from microcoder.insights.jobs import MeasuredValue
 from microcoder.insights.measurements import read_measured
 from microcoder.insights.study import StudyFile, StudyMeasurement, StudyRun, Work, plan_work
 from microcoder.insights.verdicts import ClaimFinding
-from microcoder.runs import read_json
 
 FORMAT = 1
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.config import load_config
+from microcoder.config import SHIPPED, load_config
 from microcoder.errors import ConfigError
 from microcoder.faults import explain_fault
 from microcoder.insights.design import MICRO, SEED, Measurement, Scale, Study
@@ -23,11 +23,11 @@ from microcoder.insights.jobs import Job
 from microcoder.insights.measurements import digest_measurement, is_measured
 from microcoder.insights.provenance import digest_code
 from microcoder.runs import RunDirectory
+from microcoder.training.algorithm.temperature import scheduled_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.manifest import digest_config
 from microcoder.training.masking_config import ConditionalMasking, NoMasking
 from microcoder.training.sampling_config import AblationRamp, ConstantTemperature, StagedTemperature
-from microcoder.training.temperature import scheduled_temperature
 
 STUDIES = Path("studies")
 
@@ -132,19 +132,22 @@ def load_study(path: Path) -> StudyFile:
     return StudyFile(path, study)
 
 
-def find_studies(name: str | None, *, folder: Path = STUDIES) -> list[StudyFile]:
+def find_studies(name: str | None, *, folder: Path | None = None) -> list[StudyFile]:
     """Return the study of a name (a file, or the start or a part of a name in `folder`); None: all of the folder.
+
+    Args:
+        name: of the study.
+        folder: where studies are; None: `studies` here, or the package's own where there is no such folder.
 
     Raises:
         ConfigError: there is none of that name, or several.
     """
     if name is not None and Path(name).suffix == ".toml":
         return [load_study(Path(name))]
+    folder = folder or (STUDIES if STUDIES.is_dir() else SHIPPED / STUDIES)
     paths = sorted(folder.glob("*.toml"))
     if not paths:
-        raise ConfigError(
-            f"no studies in {folder.absolute()}; run this in the folder that contains {folder}/, or pass a file"
-        )
+        raise ConfigError(f"no studies in {folder.absolute()}; pass a file")
     if name is None:
         return [load_study(path) for path in paths]
     found = [path for path in paths if name == path.stem] or [path for path in paths if name in path.stem]

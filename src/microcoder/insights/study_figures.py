@@ -14,6 +14,7 @@ from microcoder.insights.figures import (
     BLACK,
     BLUE,
     GREEN,
+    LEGEND,
     ORANGE,
     PURPLE,
     STYLE,
@@ -92,17 +93,7 @@ def draw_curves(
         ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
     label = LABELS[next(name for name in METRICS if name == metric)]
     finish_axes(axes, ylabel=label, is_share=metric in SHARES, has_legend=False)
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(-0.01, 1.0),
-        ncols=columns,
-        borderaxespad=0.2,
-        columnspacing=1.1,
-        handlelength=1.4,
-        handletextpad=0.5,
-        fontsize=8.5,
-        frameon=False,
-    )
+    axes.legend(ncols=columns, **LEGEND)
     return render(
         figure,
         study,

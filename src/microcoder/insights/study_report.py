@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from microcoder.errors import DataError
+from microcoder.files import write_json, write_text
 from microcoder.insights.catalogue import ASPECTS, INSIGHTS
 from microcoder.insights.claims import ClaimResult, PredicateResult, StudyData, measure_contrast
 from microcoder.insights.design import QUICK, Contrast, FigureChoice
@@ -28,7 +29,6 @@ from microcoder.insights.wording import (
     open_page,
     unit_of,
 )
-from microcoder.runs import write_json, write_text
 
 LEARNT = "what-we-learnt.md"
 """A page that a person writes; the index names it if it is there."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from microcoder.errors import ConfigError
 from microcoder.evaluator import Judge
-from microcoder.serving.judging import Judging
+from microcoder.evaluator.protocols import Judging
 from microcoder.types import Problem, Program, Verdict
 
 _DEFAULTS = {name: one.default for name, one in inspect.signature(Judge).parameters.items()} | {"url": None}

@@ -94,15 +94,6 @@ class Stage(BaseModel):
     memory: int | None = None
 
 
-class ExecuteResponse(BaseModel):
-    """What a program did."""
-
-    language: str
-    version: str
-    run: Stage
-    compile: Stage | None = None
-
-
 def build_router(service: Service) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/api/v2", tags=["Piston"])

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Any, Self, cast
 
 from microcoder.errors import DataError, EvaluatorFault, MicroCoderError
 from microcoder.evaluator.judge import OnVerdict
 from microcoder.evaluator.languages import check_language
-from microcoder.serving.judging import unreached
+from microcoder.evaluator.protocols import unreached
 from microcoder.serving.messages import problem_for_judging
 from microcoder.signatures import judged_by
 from microcoder.types import Problem, Program, Verdict
@@ -162,9 +161,7 @@ class QueueJudge(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def judge(

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from microcoder.metrics import StepMetrics
+from microcoder.training.algorithm.trend import follow_trend
 from microcoder.training.sampling_config import DiversityWatch
-from microcoder.training.trend import follow_trend
 from microcoder.types import NOT_ALONE
 
 TRUNCATED_SHARE = 0.9

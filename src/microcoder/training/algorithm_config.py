@@ -10,7 +10,7 @@ from pydantic import Field, Tag, field_validator, model_validator
 from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
 from microcoder.extensions import load_extension
-from microcoder.training.advantages import ADVANTAGES
+from microcoder.training.algorithm.advantages import ADVANTAGES
 from microcoder.training.entropy_config import AdaptiveEntropy, Entropy, NoEntropyTerm
 from microcoder.training.loss_config import AnyLoss, DapoLoss, DrGrpoLoss, Engine, LuspoLoss
 from microcoder.training.masking_config import AnyMask, ConditionalMasking, Masking, SoftPenalty, StopProperly

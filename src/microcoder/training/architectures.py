@@ -8,8 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from microcoder.training.config import TrainConfig
-from microcoder.training.model_config import MicroModel
+from microcoder.training.model_config import HuggingFaceModel, MicroModel
 
 Architecture = Mapping[str, Any]
 """A config.json, as far as it decides shapes."""
@@ -61,9 +60,8 @@ KNOWN: Mapping[str, Architecture] = MappingProxyType(
 )
 
 
-def find_architecture(config: TrainConfig) -> Architecture | None:
+def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | None:
     """Return the shape of a recipe's model; None for a hub id that is not known here."""
-    model = config.model
     if isinstance(model, MicroModel):
         dims = model.warm_start
         return {
@@ -86,9 +84,9 @@ def find_architecture(config: TrainConfig) -> Architecture | None:
     return found if isinstance(found, dict) and "num_hidden_layers" in found else None
 
 
-def count_model(config: TrainConfig) -> int | None:
+def count_model(model: MicroModel | HuggingFaceModel) -> int | None:
     """Return how many parameters a recipe's model has; None if its shape is not known here."""
-    architecture = find_architecture(config)
+    architecture = find_architecture(model)
     return None if architecture is None else count_parameters(architecture)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.errors import DataError, TrainingError
-from microcoder.runs import RunDirectory, read_json, write_json
+from microcoder.files import new_folder, read_json, write_json
+from microcoder.runs import RunDirectory
 
 STATE_FILE = "microcoder.json"
 """Our part of a checkpoint, beside the engine's state: the step and the run's clock."""
@@ -97,11 +98,6 @@ def copy_model(checkpoint: Path, target: Path) -> None:
             f"{checkpoint} has no weights in Hugging Face format (sharded?); consolidate it with "
             "`accelerate merge-weights`, or train with FSDP's FULL_STATE_DICT"
         )
-    partial = target.with_name(f".{target.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    for file in list_model_files(checkpoint):
-        shutil.copy2(file, partial / file.name)
-    if target.exists():
-        shutil.rmtree(target)
-    partial.replace(target)
+    with new_folder(target) as partial:
+        for file in list_model_files(checkpoint):
+            shutil.copy2(file, partial / file.name)

@@ -77,6 +77,9 @@ class LoggingConfig(Config):
     to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
     project: str = "microcoder"
     """`trackio`, `wandb`: the project of the run."""
+    token_rollouts: int = Field(default=0, ge=0, le=64)
+    """Rollouts a step and process whose tokens are recorded with log-prob, entropy and ratio, for `microcoder view`:
+    two more forward passes over them. Engine trl."""
 
 
 class RayConfig(Config):
@@ -146,6 +149,8 @@ class TrainConfig(Config):
                     "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
                     '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
                 )
+            if self.logging.token_rollouts:
+                raise ValueError('logging.token_rollouts is for engine trl; leave it out on engine = "verl"')
             if self.trl:
                 raise ValueError(f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]')
             return self

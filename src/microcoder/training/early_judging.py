@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from microcoder.evaluator.judge import OnVerdict
-from microcoder.serving.judging import BatchJudge
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.types import Problem, Program, Verdict
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from microcoder.training.algorithm.schedules import staged_value
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.architectures import count_parameters, find_architecture
 from microcoder.training.config import TrainConfig
@@ -20,7 +21,6 @@ from microcoder.training.measured import Speeds
 from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.problems_config import MicroProblems, ProblemFiles
 from microcoder.training.sampling_config import DiversityTemperature
-from microcoder.training.schedules import staged_value
 
 GPU_FLOPS_PER_SECOND = 4e14
 """Assumed for updates: about 40 % of an H100's dense bf16 peak of 989e12 (NVIDIA's data sheet)."""
@@ -78,7 +78,7 @@ def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = No
     rollouts = rollouts_per_step * config.num_steps
     limits = config.rollout.length_limits
     tokens = rollouts_per_step * sum(staged_value(limits, step=step) for step in range(1, config.num_steps + 1))
-    architecture = find_architecture(config)
+    architecture = find_architecture(config.model)
     parameters = None if architecture is None else count_parameters(architecture)
     filtering = config.algorithm.group_filtering
     rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig
 
 from microcoder.errors import ConfigError
 from microcoder.training.chat import check_options, render_chat
+from microcoder.training.rollouts import end_token_ids
 from microcoder.training.weights import load_checkpoint, load_tokenizer, model_source
 
 Chat = Sequence[dict[str, str]]
@@ -64,7 +65,9 @@ class TransformersModel:
         self._template_options = template_options or {}
         check_options(self._tokenizer, self._template_options)
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self._ends = _end_tokens(model, self._tokenizer)
+        self._ends = end_token_ids(self._tokenizer, model.generation_config)
+        if not self._ends:
+            raise ConfigError("the checkpoint names no end-of-sequence token; save one into its generation_config.json")
         self._model: Any = model.to(self._device).eval()  # pyrefly: ignore[bad-argument-type]
 
     @property
@@ -201,14 +204,3 @@ class VllmModel:
             ) from None
         outputs = [answer.outputs[0] for answer in answers]
         return [Generated(out.text, len(out.token_ids), out.finish_reason == "length") for out in outputs]
-
-
-def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Return what ends a response: the checkpoint may name several tokens."""
-    named = getattr(model.generation_config, "eos_token_id", None)
-    ends = named if isinstance(named, list) else [] if named is None else [named]
-    if tokenizer.eos_token_id is not None and tokenizer.eos_token_id not in ends:
-        ends = [*ends, tokenizer.eos_token_id]
-    if not ends:
-        raise ConfigError("the checkpoint names no end-of-sequence token; save one into its generation_config.json")
-    return ends

@@ -16,17 +16,8 @@ from microcoder.evaluator.siblings import LEAST_FACTOR
 OutputComparison = Literal["robust", "strict"]
 
 
-class EvaluatorConfig(Config):
-    """The judge."""
-
-    backend: Literal["process", "http", "ray"] = "process"
-    """Where programs run: sandboxes of this process, `microcoder serve` at `url`, or every node of the Ray cluster."""
-    url: tuple[Annotated[str, Field(pattern="^https?://")], ...] = ()
-    """`http`: address of the service, or a list, balanced by load; one that is down is skipped until it is back. A
-    token, if required, is read from MICROCODER_JUDGE_TOKEN."""
-    comparison: OutputComparison = "robust"
-    """How training answers are compared: by each problem's checker or, for ablation, `strict`: exact text, nearly as in
-    LiveCodeBench, for problems without a checker program."""
+class SandboxConfig(Config):
+    """How programs are run and judged, wherever a config has a judge of its own."""
 
     workers: int | None = Field(default=None, ge=1)
     """Sandboxes in parallel, per node with `ray`; None: one per processor available to this process, or to the judge's
@@ -41,10 +32,6 @@ class EvaluatorConfig(Config):
     service must be started with the same (`microcoder serve --packages`)."""
     languages: tuple[Path, ...] = ()
     """Your own language files (docs/languages.md)."""
-    sibling_limit: float | None = Field(default=None, ge=LEAST_FACTOR)
-    """Limit a test's CPU time to this many times that of the slowest accepted answer to its problem, once two are
-    accepted (at least 0.5 s, at most the problem's limit); None: only the problem's limit. Rewards then depend on each
-    other."""
     batch_tests: bool = True
     """Run several tests of a program in one process if none can affect the next (docs/sandbox.md); a service has its
     own setting (`microcoder serve --no-batch-tests`)."""
@@ -56,7 +43,6 @@ class EvaluatorConfig(Config):
             "stop": self.stop,
             "nice": self.nice,
             "packages": self.packages,
-            "sibling_limit": self.sibling_limit,
             "batch_tests": self.batch_tests,
             "unsafe": self.unsafe_sandbox,
         }
@@ -67,6 +53,27 @@ class EvaluatorConfig(Config):
         for path in value:
             add_language(path)
         return value
+
+
+class EvaluatorConfig(SandboxConfig):
+    """The judge."""
+
+    backend: Literal["process", "http", "ray"] = "process"
+    """Where programs run: sandboxes of this process, `microcoder serve` at `url`, or every node of the Ray cluster."""
+    url: tuple[Annotated[str, Field(pattern="^https?://")], ...] = ()
+    """`http`: address of the service, or a list, balanced by load; one that is down is skipped until it is back. A
+    token, if required, is read from MICROCODER_JUDGE_TOKEN."""
+    comparison: OutputComparison = "robust"
+    """How training answers are compared: by each problem's checker or, for ablation, `strict`: exact text, nearly as in
+    LiveCodeBench, for problems without a checker program."""
+    sibling_limit: float | None = Field(default=None, ge=LEAST_FACTOR)
+    """Limit a test's CPU time to this many times that of the slowest accepted answer to its problem, once two are
+    accepted (at least 0.5 s, at most the problem's limit); None: only the problem's limit. Rewards then depend on each
+    other."""
+
+    def judge_options(self) -> dict[str, Any]:
+        """Return the options of each judge besides `workers`, in this process or on a node."""
+        return {**super().judge_options(), "sibling_limit": self.sibling_limit}
 
     @model_validator(mode="after")
     def _options_belong_to_the_backend(self) -> EvaluatorConfig:

@@ -15,7 +15,7 @@ from microcoder.evaluator import Judge, JudgingEnvironment
 from microcoder.evaluator.environment import digest_languages
 from microcoder.evaluator.judge import OnVerdict
 from microcoder.evaluator.packages import load_profile
-from microcoder.serving.judging import BatchJudge, Judging
+from microcoder.evaluator.protocols import BatchJudge, Judging
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.types import Problem, Program, Verdict
 

@@ -6,19 +6,20 @@ import hashlib
 import json
 import platform
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import microcoder
-from microcoder.config import flatten
+from microcoder.config import Config, flatten
 from microcoder.extensions import ExtensionSource
 from microcoder.machine import count_processors
 from microcoder.training.config import TrainConfig
 
 FORMAT = 1
+_CHANGES_SHOWN = 5
 PACKAGES = (
     "microcoder",
     "torch",
@@ -47,6 +48,7 @@ NEUTRAL_KEYS = (
     "checkpoint.keep_best",
     "logging.to",
     "logging.project",
+    "logging.token_rollouts",
     "hub.repo_id",
     "hub.private",
     "hub.push",
@@ -77,6 +79,20 @@ def build_manifest(
 ) -> dict[str, Any]:
     """Return the manifest of a run that is about to start."""
     brought = [source.as_record() for source in extensions]
+    start = describe_start(config, name=name, command=command)
+    return {
+        **start,
+        "digest": digest_config(config, brought),
+        "extensions": brought,
+        "seed": config.seed,
+        "problems": dict(problems),
+        "machine": {**start["machine"], **machine},
+        **judged_by,
+    }
+
+
+def describe_start(config: Config, *, name: str, command: Sequence[str]) -> dict[str, Any]:
+    """Return what any manifest says: what was asked, when, of which code, on which machine."""
     return {
         "format": FORMAT,
         "name": name,
@@ -84,46 +100,50 @@ def build_manifest(
         "command": list(command),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": config.model_dump(mode="json"),
-        "digest": digest_config(config, brought),
-        "extensions": brought,
-        "seed": config.seed,
-        "problems": dict(problems),
         "git": read_git(Path(__file__).parent),
         "packages": read_packages(),
         "machine": {
             "platform": platform.platform(),
             "python": platform.python_version(),
             "num_cpus": count_processors(),
-            **machine,
         },
-        **judged_by,
     }
 
 
 def digest_config(config: TrainConfig, extensions: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return a digest of every key that can change a result, and of the recipe's extensions."""
-    values = {key: value for key, value in flatten(config.model_dump(mode="json")).items() if key not in NEUTRAL_KEYS}
-    values |= {f"extension {e['noun']} {e['reference']}": e["digest"] for e in extensions}
+    brought = {f"extension {e['noun']} {e['reference']}": e["digest"] for e in extensions}
+    return digest_keys(config, neutral=NEUTRAL_KEYS, more=brought)
+
+
+def digest_keys(config: Config, *, neutral: Collection[str], more: Mapping[str, Any] | None = None) -> str:
+    """Return a digest of a config's keys but for those that change no result, and of what else decides it."""
+    values = {key: value for key, value in flatten(config.model_dump(mode="json")).items() if key not in neutral}
+    values |= more or {}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def changed_keys(recorded: Mapping[str, Any], config: TrainConfig) -> list[str]:
+def changed_keys(
+    recorded: Mapping[str, Any], config: Config, *, neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS)
+) -> list[str]:
     """Return the differences to a recorded config, "key: old -> new", without keys that may change."""
-    return _changes(recorded, config, lambda key: key not in NEUTRAL_KEYS and key not in ROUNDING_KEYS)
+    old, new = flatten(recorded), flatten(config.model_dump(mode="json"))
+    return [
+        f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"
+        for key in sorted((old.keys() | new.keys()) - set(neutral))
+        if old.get(key) != new.get(key)
+    ]
+
+
+def describe_changes(changes: Sequence[str]) -> str:
+    """Return the first few changes in words, and how many more there are."""
+    more = f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
+    return "; ".join(changes[:_CHANGES_SHOWN]) + more
 
 
 def changed_rounding(recorded: Mapping[str, Any], config: TrainConfig) -> list[str]:
     """Return the changed keys among `ROUNDING_KEYS`, "key: old -> new"."""
-    return _changes(recorded, config, lambda key: key in ROUNDING_KEYS)
-
-
-def _changes(recorded: Mapping[str, Any], config: TrainConfig, counts: Callable[[str], bool]) -> list[str]:
-    old, new = flatten(recorded), flatten(config.model_dump(mode="json"))
-    return [
-        f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"
-        for key in sorted(old.keys() | new.keys())
-        if counts(key) and old.get(key) != new.get(key)
-    ]
+    return [each for each in changed_keys(recorded, config, neutral=()) if each.partition(":")[0] in ROUNDING_KEYS]
 
 
 def read_packages() -> dict[str, str]:

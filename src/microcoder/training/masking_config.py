@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Tag
 
 from microcoder.config import Config, kind_or
-from microcoder.training.masking import LeaveOutOf, NonIncorrect, RepeatDetection
+from microcoder.training.algorithm.masking import LeaveOutOf, NonIncorrect, RepeatDetection
 
 
 class NoMasking(Config):

@@ -82,7 +82,7 @@ def count_memory(
     Raises:
         ValueError: transformers knows no model of that type.
     """
-    architecture = find_architecture(config)
+    architecture = find_architecture(config.model)
     if architecture is None or "model_type" not in architecture:
         return None
     # torch, which the command line does without.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from microcoder.metrics import SamplerMismatch, ScoredRollout
-from microcoder.training.masking import MaskReason
+from microcoder.training.algorithm.masking import MaskReason
 from microcoder.training.vllm_config import MismatchConfig
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microcoder.extensions import Extension, load_extension
-from microcoder.training.advantages import ADVANTAGES, Advantage
+from microcoder.training.algorithm.advantages import ADVANTAGES, Advantage
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.masking_config import OwnMasking
 from microcoder.types import Program, Rollout, Verdict

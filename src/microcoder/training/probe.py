@@ -15,12 +15,13 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
+from microcoder.files import read_json, write_json
 from microcoder.metrics import ScoredRollout, summarise_accuracy
-from microcoder.runs import RunDirectory, read_json, write_json
+from microcoder.runs import RunDirectory
+from microcoder.training.algorithm.temperature import step_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.sampling_config import DiversityTemperature, RolloutConfig
 from microcoder.training.tasks import Task
-from microcoder.training.temperature import step_temperature
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Probe:
 def summarise_point(scored_P_G: Sequence[Sequence[ScoredRollout]], *, temperature: float) -> ProbePoint:
     """Return the figures of one temperature's samples."""
     # Not at the top: numpy comes with an extra, and the command line reads probes without it.
-    from microcoder.training.diversity import measure_diversity
+    from microcoder.training.algorithm.diversity import measure_diversity
 
     samples = [sample for group in scored_P_G for sample in group]
     return ProbePoint(

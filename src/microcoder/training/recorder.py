@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from microcoder.errors import EvaluatorFault, TrainingError
+from microcoder.files import append_row
 from microcoder.metrics import (
     EvaluationMetrics,
     ScoredRollout,
@@ -20,10 +21,10 @@ from microcoder.metrics import (
     summarise_accuracy,
     summarise_mismatch,
 )
-from microcoder.runs import RunDirectory, append_row, write_rollouts
-from microcoder.training.advantages import has_signal
+from microcoder.runs import RunDirectory, write_rollouts
 from microcoder.training.alarms import Alarm, find_alarms
-from microcoder.training.diversity import measure_diversity
+from microcoder.training.algorithm.advantages import has_signal
+from microcoder.training.algorithm.diversity import measure_diversity
 from microcoder.training.sampling_config import DiversityWatch
 from microcoder.types import Outcome
 

@@ -67,7 +67,7 @@ def _least_checkpoint_bytes(config: TrainConfig) -> float | None:
     model = config.model
     if isinstance(model, HuggingFaceModel) and model.lora is not None:
         return None
-    parameters = count_model(config)
+    parameters = count_model(model)
     each = WEIGHT_BYTES[model.dtype] if isinstance(model, HuggingFaceModel) else 4
     return None if parameters is None else parameters * (each + config.optimizer.moment_bytes(each))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -13,17 +12,18 @@ from typing import Any, Protocol
 
 from microcoder.errors import ConfigError, TrainingError
 from microcoder.extensions import ExtensionSource, describe_file
-from microcoder.runs import RunDirectory, read_json, write_json, write_text
-from microcoder.serving.judging import BatchJudge
+from microcoder.files import check_unchanged, check_writable, read_json, write_json, write_text
+from microcoder.runs import RunDirectory
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
+from microcoder.training.engine_inputs import EngineInputs
 from microcoder.training.extractor_config import build_extractor
 from microcoder.training.failures import explain_failures
 from microcoder.training.judging import open_judge
 from microcoder.training.loggers import LoggingObserver, check_loggers, open_loggers
-from microcoder.training.manifest import build_manifest, changed_keys, changed_rounding
+from microcoder.training.manifest import build_manifest, changed_keys, changed_rounding, describe_changes
 from microcoder.training.masking_config import OwnMasking
 from microcoder.training.observer import Observer
 from microcoder.training.own_algorithm import load_advantage, load_mask
@@ -31,15 +31,12 @@ from microcoder.training.probe import Probe, has_probe, read_probe
 from microcoder.training.prompt_config import build_asker
 from microcoder.training.reward_config import build_rewards
 from microcoder.training.room import check_room
-from microcoder.training.tasks import Tasks, load_tasks
+from microcoder.training.tasks import load_tasks
 
 ENGINES = {
     "trl": "microcoder.training.engines.trl.engine",
     "verl": "microcoder.training.engines.verl.engine",
 }
-
-
-_CHANGES_SHOWN = 5
 
 
 class Engine(Protocol):
@@ -58,30 +55,11 @@ class Engine(Protocol):
         """Load or build the starting weights; they are passed to `train`."""
 
     def train(
-        self,
-        config: TrainConfig,
-        *,
-        policy: Any,
-        tasks: Tasks,
-        judge: BatchJudge,
-        run: RunDirectory,
-        run_clock: RunClock,
-        resume_step: int | None,
-        observer: Observer,
-        callbacks: Sequence[Any],
+        self, inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[Any]
     ) -> None:
         """Run the missing steps; `callbacks` are of the engine's own type."""
 
-    def probe(
-        self,
-        config: TrainConfig,
-        *,
-        policy: Any,
-        tasks: Tasks,
-        judge: BatchJudge,
-        run: RunDirectory,
-        observer: Observer,
-    ) -> None:
+    def probe(self, inputs: EngineInputs) -> None:
         """Sample the untrained model over a grid of temperatures and record which one was chosen."""
 
     def export_model(self, config: TrainConfig, *, policy: Any, checkpoint: Path, target: Path) -> None:
@@ -176,17 +154,9 @@ def _run(
         loggers = open_loggers(config.logging, run, resume_step=resume_step or 0) if leads else []
         try:
             if resume_step != config.num_steps:
-                engine.train(
-                    config,
-                    policy=policy,
-                    tasks=tasks,
-                    judge=judge,
-                    run=run,
-                    run_clock=run_clock,
-                    resume_step=resume_step,
-                    observer=LoggingObserver(observer, loggers) if loggers else observer,
-                    callbacks=callbacks,
-                )
+                watching = LoggingObserver(observer, loggers) if loggers else observer
+                inputs = EngineInputs(config, policy, tasks, judge, run, watching)
+                engine.train(inputs, run_clock=run_clock, resume_step=resume_step, callbacks=callbacks)
         finally:
             for logger in loggers:
                 logger.close()
@@ -227,7 +197,7 @@ def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -
         open_judge(config.evaluator, tasks.problems) as (judge, _),
         run.lock() if engine.is_main_process() else nullcontext(),
     ):
-        engine.probe(config, policy=policy, tasks=tasks, judge=judge, run=run, observer=observer)
+        engine.probe(EngineInputs(config, policy, tasks, judge, run, observer))
     return read_probe(run)
 
 
@@ -242,15 +212,12 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
         if not isinstance(recorded, dict):
             raise TrainingError(f"{run.manifest} was not written by `microcoder train`; use another --run-dir")
         if changes := changed_keys(recorded, config):
-            more = f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
             raise TrainingError(
-                f"{run.root} holds a run under another config ({'; '.join(changes[:_CHANGES_SHOWN])}{more}); "
+                f"{run.root} holds a run under another config ({describe_changes(changes)}); "
                 f"use the same config to resume it, or another --run-dir"
             )
         return
-    nearest = next(path for path in (run.root, *run.root.absolute().parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise TrainingError(f"{run.root} cannot be written: {nearest} is not a writable folder; use another --run-dir")
+    check_writable(run.root, TrainingError)
     ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.probe_figure, run.logs)}
     ours.add("verl")  # what engine verl's probe asked
     if not run.checkpoint_steps():
@@ -294,15 +261,11 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
             f"{run.root} was started by an older version, which did not record Python and packages; "
             "use another --run-dir"
         )
-    for what, old, new in (
-        ("problems", recorded["problems"], manifest["problems"]),
-        ("num_processes", recorded["machine"]["num_processes"], manifest["machine"]["num_processes"]),
-    ):
-        if old != new:
-            raise TrainingError(
-                f"{run.root} began with {what} {json.dumps(old)}, now they are {json.dumps(new)}; "
-                "restore the original, or use another --run-dir"
-            )
+    began, now = (
+        {"problems": begun["problems"], "num_processes": begun["machine"]["num_processes"]}
+        for begun in (recorded, manifest)
+    )
+    check_unchanged(run.root, began, now, TrainingError)
     if edited := _find_edited(recorded.get("extensions", ()), manifest["extensions"]):
         raise TrainingError(
             f"{run.root} began with another version of {edited}; restore the original, or use another --run-dir"

@@ -17,8 +17,8 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from microcoder.errors import DataError
+from microcoder.training.algorithm.masking import repeats
 from microcoder.training.chat import render_chat
-from microcoder.training.masking import repeats
 from microcoder.training.weights import load_tokenizer
 
 _ROWS_AT_ONCE = 64

@@ -8,11 +8,10 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 from pydantic import ValidationError
 
+from microcoder.config import SHIPPED
 from microcoder.dataset.published import check_format, find_format
 from microcoder.errors import ConfigError
 from microcoder.faults import explain_fault
@@ -25,16 +24,10 @@ from microcoder.training.sampling_config import ConstantTemperature, RolloutConf
 from microcoder.training.starter_fit import Fit, fit_model
 from microcoder.training.starter_model import StarterModel, inspect_model
 
-ALGORITHMS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "microcoder-grpo": {"masking": {"kind": "conditional"}},
-        "grpo": {"kl_coefficient": 0.001, "loss": "grpo", "masking": {"kind": "none"}},
-        "dr-grpo": {"advantage": "dr_grpo", "masking": {"kind": "none"}},
-        "dapo": {"masking": {"kind": "none"}},
-        "mask-all": {"masking": {"kind": "all"}},
-    }
-)
-"""By name: what each changes of the package's defaults, as the recipes of that name do."""
+_USUAL = "microcoder-grpo"
+_RECIPES = {path.stem: path for path in sorted((SHIPPED / "recipes" / "algorithms").glob("*.toml"))}
+ALGORITHMS = (_USUAL, *(name for name in _RECIPES if name != _USUAL))
+"""The recipes that come with the package and change the algorithm alone; the first is the default."""
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _CPU_TOKENS, _CPU_PROBLEMS = 512, 8
 _EVALUATION_TOKENS = 8192
@@ -52,7 +45,7 @@ class Wishes:
     heldout: str
     """A problem file, LiveCodeBench, or a split of the data set."""
     gpu: str
-    algorithm: str = "microcoder-grpo"
+    algorithm: str = _USUAL
     format: str | None = None
     """Of a data set's rows; None: known by its name."""
     command: str = "microcoder init"
@@ -200,21 +193,12 @@ def _batch_lines(fit: Fit | None) -> Iterator[str]:
 
 
 def _algorithm_lines(name: str) -> Iterator[str]:
-    changes = ALGORITHMS[name]
-    plain = {key: value for key, value in changes.items() if not isinstance(value, Mapping)}
-    if plain:
-        yield ""
-        yield "[algorithm]"
-        for key, value in plain.items():
-            yield _line(key, value)
-    masking = dict(changes["masking"])
     yield ""
-    yield "[algorithm.masking]"
-    if masking["kind"] == "conditional":
+    yield from _RECIPES[name].read_text(encoding="utf-8").splitlines()
+    if name == _USUAL:
         ours = ConditionalMasking()
-        masking |= {"rho": ours.rho, "repeat_window_tokens": ours.repeat_window_tokens}
-    for key, value in masking.items():
-        yield _line(key, value, _PUBLISHED if key in ("rho", "repeat_window_tokens") else "")
+        yield _line("rho", ours.rho, _PUBLISHED)
+        yield _line("repeat_window_tokens", ours.repeat_window_tokens, _PUBLISHED)
 
 
 def _length_note(tokens: int, rollout: RolloutConfig, fit: Fit | None) -> str:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.errors import ConfigError
-from microcoder.training.architectures import count_model
+from microcoder.training.architectures import KNOWN, count_parameters
 from microcoder.training.checkpoints import check_model_folder, model_folder
-from microcoder.training.config import TrainConfig
 
 _BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)B(?![a-z])", re.IGNORECASE)
 _HYBRID = re.compile(r"Qwen3-\d+(\.\d+)?B(-A\d+B)?", re.IGNORECASE)
@@ -51,7 +50,7 @@ def inspect_model(name: str) -> StarterModel:
     if folder is not None:
         check_model_folder(folder)
     dims = _read_json(_find_file(name, folder, "config.json"))
-    parameters = _count(name, folder, dims)
+    parameters = _count(name, dims)
     if parameters is None:
         raise ConfigError(
             f"the size of {name} is unknown: no folder here, not in the Hub's cache, no size such as 1.7B in its "
@@ -71,13 +70,8 @@ def inspect_model(name: str) -> StarterModel:
     )
 
 
-def _count(name: str, folder: Path | None, dims: Mapping[str, Any]) -> float | None:
-    cached = _find_file(name, folder, "config.json")
-    model = {"kind": "hugging_face", "path": name}
-    counted = count_model(TrainConfig.model_validate({"model": model, "problems": {"kind": "micro"}}))
-    if counted is None and cached is not None and dims:
-        model["path"] = str(cached.parent)
-        counted = count_model(TrainConfig.model_validate({"model": model, "problems": {"kind": "micro"}}))
+def _count(name: str, dims: Mapping[str, Any]) -> float | None:
+    counted = count_parameters(KNOWN.get(name) or dims)
     if counted is None and (said := _BILLIONS.search(name.replace("_", "-").rpartition("/")[2])):
         return float(said[1]) * 1e9
     return counted

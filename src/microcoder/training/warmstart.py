@@ -25,10 +25,10 @@ from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 import microcoder.micro
+from microcoder.files import write_json
 from microcoder.machine import lock_file
 from microcoder.micro import Demonstration, generate_chain_demonstrations, generate_demonstrations
 from microcoder.micro.chains import ChainDemonstration
-from microcoder.runs import write_json
 from microcoder.training.config import TrainConfig
 from microcoder.training.model_config import MicroModel, WarmStartConfig
 from microcoder.training.muon import Muon

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,13 +12,13 @@ import numpy as np
 
 from microcoder.errors import DataError
 from microcoder.viewer.index import Index
-from microcoder.viewer.query import read_number, read_query
+from microcoder.viewer.search import Needle, list_matches
 from microcoder.viewer.sources import Collection, Row, RunSource
 
 LONGEST_TEXT = 50_000
 """Characters shown of a text unless the whole is asked for."""
 _TEXTS = ("prompt", "completion", "program")
-_ROWS_A_PAGE, _MOST_ROWS_A_PAGE = 50, 500
+_MOST_QUOTES = 200
 Words = Mapping[str, str]
 
 
@@ -40,53 +42,51 @@ def describe_run(key: str, source: RunSource) -> Row:
     }
 
 
-def list_facets(collection: Collection, words: Words) -> Row:
-    """Return what the rollouts of a run can be filtered by."""
-    return facets_of(collection[words.get("run", "")].index())
+def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
+    """Return for each run what changes whenever it has something new: an open page asks every few seconds."""
+    return {key: source.stamp() for key, source in collection.sources.items()}
 
 
-def facets_of(index: Index) -> Row:
-    """Return the words that occur, with their counts, and the range of steps."""
-    steps = index.columns["step"]
-    return {
-        "num_rollouts": len(index),
-        "steps": [int(steps.min()), int(steps.max())] if len(index) else None,
-        "num_truncated": int(index.columns["is_truncated"].sum()),
-        **{name: index.count(name) for name in ("split", "tier", "verdict", "masked_why")},
-    }
+def send_index(collection: Collection, words: Words) -> bytes:
+    """Return the light columns of a run."""
+    return collection[words.get("run", "")].index().pack()
 
 
-def list_rollouts(collection: Collection, words: Words) -> Row:
-    """Return a page of the rollouts that a query wants: from `from` on, or the page that holds `at`."""
-    index = collection[words.get("run", "")].index()
-    places = index.select(read_query(words))
-    count = max(1, read_number(words, "count", default=_ROWS_A_PAGE, most=_MOST_ROWS_A_PAGE))
-    place = index.find(words.get("at", ""))
-    at = next(map(int, np.flatnonzero(places == place)), None) if place is not None else None
-    first = read_number(words, "from", default=(at or 0) // count * count, most=len(places))
-    return {
-        "total": len(places),
-        "num_rollouts": len(index),
-        "from": first,
-        "at": at,
-        "verdicts": index.count("verdict", places),
-        "rows": [index.record(int(place)) for place in places[first : first + count]],
-    }
+def search_texts(collection: Collection, words: Words) -> Row:
+    """Return which rollouts hold a text: a bit each, in the order of the index of that version."""
+    source = collection[words.get("run", "")]
+    index = source.index()
+    mask = collection.searcher.find(source.parts(index), _read_needle(words))
+    bits = base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
+    return {"version": index.version, "num": len(mask), "bits": bits}
+
+
+def quote_texts(collection: Collection, words: Words) -> Row:
+    """Return the first hit in each of some rollouts, named by their places in the index."""
+    source = collection[words.get("run", "")]
+    places = [int(place) for place in re.findall(r"\d{1,9}", words.get("places", ""))][:_MOST_QUOTES]
+    return {"quotes": collection.searcher.quote(source.parts(source.index()), _read_needle(words), places)}
 
 
 def show_rollout(collection: Collection, words: Words) -> Row:
-    """Return a rollout with its texts, its tests and its group."""
+    """Return a rollout with its texts and tests; with a search, also the strings that it matches there."""
     source = collection[words.get("run", "")]
     index = source.index()
-    place = _find(index, words)
-    record = index.record(place)
-    texts = shorten(source.read(record), LONGEST_TEXT)
-    return {**texts, **record, "group": [index.record(other) for other in index.group(place)]}
+    record = index.record(_find(index, words))
+    shown = {**shorten(source.read(record), LONGEST_TEXT), **record}
+    if words.get("text"):
+        texts = [shown[name] for name in _TEXTS] + [
+            test.get(name) for test in shown["tests"] for name in ("detail", "output")
+        ]
+        shown["matches"] = list_matches(_read_needle(words), [text for text in texts if text])
+    return shown
 
 
 def shorten(row: Row, longest: int) -> Row:
     """Return a rollout's texts and tests cut to a length; `cut` names the texts that were, with their lengths."""
-    shown: Row = {name: row.get(name) for name in ("extraction", "temperature", "facts") if row.get(name) is not None}
+    shown: Row = {
+        name: row.get(name) for name in ("extraction", "temperature", "facts", "tokens") if row.get(name) is not None
+    }
     cut: dict[str, int] = {}
     for name in _TEXTS:
         text = row.get(name)
@@ -98,7 +98,7 @@ def shorten(row: Row, longest: int) -> Row:
 def show_test(collection: Collection, words: Words) -> Row:
     """Return a test's input and expected output, where they are known."""
     source = collection[words.get("run", "")]
-    number = read_number(words, "test", default=0, most=10**9)
+    number = _read_number(words, "test")
     asked = source.tests.find(words.get("problem", ""))
     if asked is None or number >= len(asked.tests):
         return {"is_known": False, "num_tests": len(asked.tests) if asked else 0}
@@ -126,7 +126,7 @@ def show_text(collection: Collection, words: Words) -> Row:
     source, field = collection[words.get("run", "")], words.get("field", "")
     index = source.index()
     record = index.record(_find(index, words))
-    number = read_number(words, "test", default=0, most=10**9)
+    number = _read_number(words, "test")
     text: object = None
     if field in _TEXTS:
         text = source.read(record).get(field)
@@ -154,13 +154,26 @@ def finite(value: Any) -> Any:
 Answer = Callable[[Collection, Words], Any]
 ANSWERS: dict[str, Answer] = {
     "/api/runs": list_runs,
-    "/api/facets": list_facets,
-    "/api/rollouts": list_rollouts,
+    "/api/pulse": show_pulse,
+    "/api/index": send_index,
+    "/api/search": search_texts,
+    "/api/quotes": quote_texts,
     "/api/rollout": show_rollout,
     "/api/test": show_test,
     "/api/text": show_text,
 }
 """Every request there is."""
+
+
+def _read_needle(words: Words) -> Needle:
+    return Needle(words.get("text", ""), is_regex=words.get("regex") == "yes", field=words.get("field", ""))
+
+
+def _read_number(words: Words, name: str) -> int:
+    text = words.get(name, "") or "0"
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise DataError(f"{name}={text!r} is no number")
+    return int(text)
 
 
 def _find(index: Index, words: Words) -> int:

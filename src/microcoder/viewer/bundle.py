@@ -4,24 +4,23 @@ Pages opened from disk may not fetch, but may load scripts: each piece of data i
 
     index.html, *.css, *.js      the page
     data/runs.js                 runs with their curves
-    data/KEY/index.js            light columns of all rollouts, filtered in the browser
+    data/KEY/index.js            light columns of all rollouts (`Index.pack`, in base64)
     data/KEY/rows-N.js           texts and tests of `ROWS_A_CHUNK` rollouts
     data/KEY/tests-N.js          inputs and expected outputs of `PROBLEMS_A_CHUNK` problems
 """
 
 from __future__ import annotations
 
+import base64
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from microcoder.errors import DataError
 from microcoder.pieces import cut_pieces
-from microcoder.viewer.answers import describe_run, describe_test, facets_of, shorten
+from microcoder.viewer.answers import describe_run, describe_test, shorten
 from microcoder.viewer.index import Index
 from microcoder.viewer.server import encode, read_static
 from microcoder.viewer.sources import Collection, RunSource
@@ -30,6 +29,7 @@ ROWS_A_CHUNK = 25
 PROBLEMS_A_CHUNK = 20
 LONGEST_TEXT = 20_000
 """Characters kept of a text; the page says when there were more."""
+_SIZES = {"rows_a_chunk": ROWS_A_CHUNK, "problems_a_chunk": PROBLEMS_A_CHUNK}
 _MARK = "data/runs.js"
 _PLACE = b"<!-- bundle -->"
 _SCRIPT = b'<script src="data/runs.js" defer></script>'
@@ -62,7 +62,7 @@ def write_bundle(collection: Collection, folder: Path) -> Bundle:
         for name, value in _pieces(source, index):
             num_bytes += _write_piece(folder, f"{key}/{name}", value)
         num_rollouts += len(index)
-        runs.append({**describe_run(key, source), "facets": facets_of(index), "has_tests": not source.tests.is_empty})
+        runs.append({**describe_run(key, source), "has_tests": not source.tests.is_empty, **_SIZES})
     for name, body in read_static().items():
         body = body.replace(_PLACE, _SCRIPT) if name == "index.html" else body
         (folder / name).write_bytes(body)
@@ -72,14 +72,11 @@ def write_bundle(collection: Collection, folder: Path) -> Bundle:
 
 
 def _pieces(source: RunSource, index: Index) -> Iterator[tuple[str, Any]]:
-    columns = {name: _plain(column) for name, column in index.columns.items()}
-    words = {name: list(values) for name, values in index.words.items()}
-    sizes = {"rows_a_chunk": ROWS_A_CHUNK, "problems_a_chunk": PROBLEMS_A_CHUNK}
-    yield "index", {"words": words, "columns": columns, **sizes}
+    yield "index", base64.b64encode(index.pack()).decode("ascii")
     for number, rows in enumerate(cut_pieces(source.read_all(index), ROWS_A_CHUNK)):
         yield f"rows-{number}", [shorten(row, LONGEST_TEXT) for row in rows]
     if not source.tests.is_empty:
-        for number, names in enumerate(cut_pieces(words["problem_id"], PROBLEMS_A_CHUNK)):
+        for number, names in enumerate(cut_pieces(index.words["problem_id"], PROBLEMS_A_CHUNK)):
             yield f"tests-{number}", {name: _tests(source, name) for name in names}
 
 
@@ -89,15 +86,6 @@ def _tests(source: RunSource, problem_id: str) -> dict[str, Any] | None:
         return None
     tests = [describe_test(test, LONGEST_TEXT) for test in asked.tests]
     return {"tests": tests, "checker": asked.checker, "origin": asked.origin, "statement": asked.statement}
-
-
-def _plain(column: Any) -> list[Any]:
-    """Numbers for JSON: flags as 0 and 1, unscored as null."""
-    if column.dtype == bool:
-        return column.astype(int).tolist()
-    if column.dtype.kind == "f":
-        return [None if np.isnan(value) else round(value, 6) for value in column.tolist()]
-    return column.tolist()
 
 
 def _write_piece(folder: Path, name: str, value: Any) -> int:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from microcoder.config import flatten
 from microcoder.errors import DataError
-from microcoder.runs import read_json, read_rows
+from microcoder.files import read_json, read_rows
 from microcoder.types import Outcome
 from microcoder.viewer.line_file import LineFile
 from microcoder.viewer.line_source import LineSource
-from microcoder.viewer.problem_tests import ProblemTests
+from microcoder.viewer.problem_tests import ProblemTests, tests_of_evaluation
 from microcoder.viewer.sources import Row, RunInfo
 
 _SAMPLE_KEYS = ("problem_id", "sample_index", "num_tokens", "is_truncated")
 _VERDICT_KEYS = ("verdict", "tests_passed", "tests_total")
 _UNJUDGED = "not judged yet"
-_OWN_KIND = "problems"
+_WIRE = "\x1eresults "
+"""What a harness puts before the values that calls returned."""
 
 
 class EvaluationSource(LineSource):
@@ -27,13 +27,11 @@ class EvaluationSource(LineSource):
     kind = "evaluation"
     split = "evaluation"
 
-    def __init__(self, root: Path, manifest: Row, problem_files: Sequence[Path]) -> None:
+    def __init__(self, root: Path, manifest: Row, tests: ProblemTests | None) -> None:
         super().__init__()
         self._root, self._manifest = root, manifest
         self.name = str(manifest.get("name") or root.resolve().name)
-        benchmark = (manifest.get("config") or {}).get("benchmark") or {}
-        named = [Path(benchmark["path"])] if benchmark.get("kind") == _OWN_KIND and "path" in benchmark else []
-        self.tests = ProblemTests(problem_files or named)
+        self.tests = tests or tests_of_evaluation((manifest.get("config") or {}).get("benchmark") or {})
         self._samples = LineFile(root / "samples.jsonl")
         self._verdicts = LineFile(root / "verdicts.jsonl")
         self._places: dict[tuple[Any, Any], int] = {}
@@ -42,13 +40,16 @@ class EvaluationSource(LineSource):
         self._questions: dict[str, Row] = {}
 
     def read(self, record: Row) -> Row:
-        """Return a sample's response, program and tests; the prompt is not in these files."""
+        """Return a sample's response, program and tests; the prompt is the statement, where the benchmark is here."""
         sample = self._samples.row_at(self._sample_begins[record["row"]])
         begin = self._verdict_begins.get(record["row"])
         verdict = self._verdicts.row_at(begin) if begin is not None else {}
         question = self._questions.get(record["problem_id"], {})
         facts = {name: question.get(name) for name in ("title", "platform", "difficulty", "date")}
-        return {**sample, "tests": verdict.get("tests") or [], "facts": {k: v for k, v in facts.items() if v}}
+        asked = self.tests.find(record["problem_id"])
+        tests = [{**test, "output": _unwire(test.get("output"))} for test in verdict.get("tests") or []]
+        shown = {"prompt": asked.statement} if asked else {}
+        return {**shown, **sample, "tests": tests, "facts": {k: v for k, v in facts.items() if v}}
 
     def about(self) -> RunInfo:
         """Return the table of accuracies by platform and difficulty."""
@@ -60,8 +61,8 @@ class EvaluationSource(LineSource):
         notices = []
         if counts.get(_UNJUDGED):
             notices.append(f"{counts[_UNJUDGED]} samples are not judged yet.")
-        if self.tests.is_empty:
-            notices.append("Tests' inputs are not in these files; name the problem file with --problems to see them.")
+        if self.tests.missing:
+            notices.append(self.tests.missing)
         facts = [(key, str(value)) for key, value in flatten(self._manifest.get("config") or {}).items()]
         state = "finished" if results else "not finished"
         return RunInfo(state, [("started", str(self._manifest.get("started", ""))), *facts], notices, (), tables)
@@ -98,6 +99,11 @@ class EvaluationSource(LineSource):
         tier = " ".join(filter(None, (question.get("platform"), question.get("difficulty"))))
         light = {name: row.get(name) for name in _SAMPLE_KEYS}
         self._lights.append({**light, "split": self.split, "step": 0, "row": place, "tier": tier, "verdict": _UNJUDGED})
+
+
+def _unwire(output: str | None) -> str | None:
+    """Return what calls returned without the mark of the line that tells it."""
+    return output.strip().removeprefix(_WIRE) if output and _WIRE in output else output
 
 
 def _grid(results: Row) -> Row:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
-from microcoder.viewer.index import FLAGS, FLOATS, INTEGERS, UNKNOWN, WORDS, Columns, Index, IndexBuilder
+from microcoder.viewer.index import Index, IndexBuilder
+from microcoder.viewer.search import IndexPart, Texts
 from microcoder.viewer.sources import Row
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+_ROWS_A_PART = 256
 
 
 class LineSource:
@@ -23,7 +25,8 @@ class LineSource:
 
     def __init__(self) -> None:
         self._lights: list[Row] = []
-        self._index = IndexBuilder().build()
+        self._builder = IndexBuilder()
+        self._index = self._builder.build()
         self._looked = -_SECONDS_BETWEEN_LOOKS
         self._lock = threading.Lock()
 
@@ -32,9 +35,42 @@ class LineSource:
         with self._lock:
             if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
                 if self._take_lines():
-                    self._index = _build(self._lights)
+                    self._builder.put_rows("lines", self._lights)
+                    self._index = self._builder.build()
                 self._looked = time.monotonic()
             return self._index
+
+    def stamp(self) -> str:
+        """Return what changes with the lines."""
+        return str(self.index().version)
+
+    def parts(self, index: Index) -> list[IndexPart]:
+        """Return the texts of all rollouts, some lines a part."""
+        starts = range(0, len(index), _ROWS_A_PART)
+        return [
+            IndexPart(
+                (id(self), start),
+                index.version,
+                min(_ROWS_A_PART, len(index) - start),
+                functools.partial(self._read_texts, index, start),
+            )
+            for start in starts
+        ]
+
+    def _read_texts(self, index: Index, start: int) -> Texts:
+        rows = [self.read(index.record(place)) for place in range(start, min(start + _ROWS_A_PART, len(index)))]
+        errors = [
+            "\n".join(f"{test.get('detail') or ''}\n{test.get('output') or ''}" for test in row.get("tests") or ())
+            for row in rows
+        ]
+        named = {"prompt": "prompt", "response": "completion", "program": "program"}
+        texts = {field: [row.get(name) for row in rows] for field, name in named.items()} | {"errors": errors}
+        return {
+            field: pa.array(
+                [None if text is None else text.encode("utf-8", "replace").decode() for text in column], pa.string()
+            )
+            for field, column in texts.items()
+        }
 
     def read_all(self, index: Index) -> Iterator[Row]:
         """Yield every rollout's texts and tests."""
@@ -48,19 +84,3 @@ class LineSource:
     def _take_lines(self) -> bool:
         """Read what was added to the files into `_lights`; return whether anything was."""
         raise NotImplementedError
-
-
-def _build(lights: list[Row]) -> Index:
-    builder = IndexBuilder()
-    columns: dict[str, Any] = {name: builder.encode(name, [row.get(name) for row in lights]) for name in WORDS}
-    for names, unknown, kind in (
-        (INTEGERS, UNKNOWN, np.int32),
-        (FLOATS, float("nan"), np.float64),
-        (FLAGS, False, np.bool_),
-    ):
-        for name in names:
-            values = [unknown if row.get(name) is None else row[name] for row in lights]
-            columns[name] = np.array(values, dtype=kind)
-    taken: Columns = columns
-    builder.put("lines", taken)
-    return builder.build()

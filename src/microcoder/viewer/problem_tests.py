@@ -5,18 +5,24 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from microcoder.errors import MicroCoderError
+from microcoder.dataset.benchmarks import Question, is_livecodebench, read_humaneval, read_livecodebench, read_mbpp
+from microcoder.dataset.benchmarks.rows import read_published
+from microcoder.errors import DataError, MicroCoderError
+from microcoder.formats.assertions import RESULTS
+from microcoder.formats.rows import read_problem
 from microcoder.micro import generate_problems
 from microcoder.types import Problem
 
 Row = dict[str, Any]
 _MICRO_KEYS = ("world", "seed", "tiers", "styles")
+_LCB_KEYS = ("release", "time_limit_seconds", "memory_limit_mib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,93 +39,174 @@ class Asked:
     """Where this was read, for the reader to judge."""
 
 
-class ProblemTests:
-    """Problems by id, looked up when they are asked for: files are indexed by place, never held."""
+Find = Callable[[], Asked]
+Place = Callable[[], Iterable[tuple[str, Find]]]
+"""Names of problems, each with what reads it."""
 
-    def __init__(self, files: Sequence[Path], *, generate: Callable[[], Sequence[Problem]] | None = None) -> None:
+
+class ProblemTests:
+    """Problems by id, read when they are asked for: a release of a benchmark is larger than memory."""
+
+    def __init__(self, places: Sequence[Place] = (), *, missing: str = "") -> None:
         """Name the places.
 
         Args:
-            files: JSON lines of problems or submissions, plain or gzipped; missing ones are named in `missing`.
-            generate: makes the problems of a run that generated its own.
+            places: where problems are.
+            missing: what is told instead of tests, where the place that a run names is not here.
         """
-        self._files = [file for file in files if file.is_file()]
-        self.missing = [file for file in files if not file.is_file()]
-        self._generate = generate
+        self._places = list(places)
+        self.missing = missing
         self._lock = threading.Lock()
-        self._places: dict[str, tuple[Path, int]] | None = None
-        self._generated: dict[str, Problem] = {}
+        self._known: dict[str, Find] | None = None
 
     @property
     def is_empty(self) -> bool:
         """There is no place to look."""
-        return not self._files and self._generate is None
+        return not self._places
+
+    def names(self) -> Mapping[str, Find]:
+        """Return the problems that the places have; a place that cannot be read any more is told in `missing`."""
+        with self._lock:
+            if self._known is None:
+                self._known = {}
+                for place in self._places:
+                    try:
+                        self._known |= place()
+                    except (MicroCoderError, OSError, KeyError, TypeError, ValueError) as error:
+                        self.missing = f"Tests' inputs are not shown: {error}"
+            return self._known
 
     def find(self, problem_id: str) -> Asked | None:
         """Return a problem, or None where no place has it."""
-        with self._lock:
-            if self._places is None:
-                self._places = dict(place for file in self._files for place in _places_in(file))
-                if self._generate is not None:
-                    self._generated = {problem.id: problem for problem in self._generate()}
-        if problem_id in self._generated:
-            problem = self._generated[problem_id]
-            tests = [{"input": test.input, "output": test.output} for test in problem.tests]
-            return Asked(tests, problem.statement, None, problem.checker.type, "generated again from the run's seed")
-        place = self._places.get(problem_id)
-        return None if place is None else _read_problem(*place)
+        read = self.names().get(problem_id)
+        return read() if read else None
 
 
-def tests_of_run(config: Mapping[str, Any], files: Sequence[Path]) -> ProblemTests:
-    """Return where a training run's tests are: named files, or what its config names."""
-    problems = config.get("problems") or {}
-    if files or problems.get("kind") != "micro":
-        named = [Path(problems[split]) for split in ("train", "heldout") if isinstance(problems.get(split), str)]
-        return ProblemTests(files or named)
+def tests_of_files(files: Sequence[Path]) -> ProblemTests:
+    """Return the tests of files that a reader has named.
 
-    def generate() -> Sequence[Problem]:
-        shared = {key: problems[key] for key in _MICRO_KEYS if key in problems}
+    Raises:
+        DataError: a file is missing, or holds no problem.
+    """
+    for file in files:
+        if not file.exists():
+            raise DataError(f"--problems {file} does not exist; check the path")
         try:
-            return [
-                problem
-                for split, number in (("train", "num_train"), ("heldout", "num_heldout"))
-                for problem in generate_problems(split=split, num_problems=int(problems[number]), **shared)
-            ]
-        except (KeyError, TypeError, ValueError, MicroCoderError):
-            return []  # A config of another version: its problems are not to be had, and the page says so.
+            first = next(iter(_read_file(file)), None)
+        except (MicroCoderError, OSError) as error:
+            raise DataError(f"--problems {file}: {error}") from None
+        if first is None:
+            raise DataError(
+                f"--problems {file} holds no problem or submission; name a file of a format in docs/rows.md"
+            )
+    return ProblemTests([partial(_read_file, file) for file in files])
 
-    return ProblemTests((), generate=generate)
+
+def tests_of_run(config: Mapping[str, Any]) -> ProblemTests:
+    """Return where a training run's tests are, as its config says."""
+    problems = config.get("problems") or {}
+    if problems.get("kind") == "micro":
+        return ProblemTests([partial(_generate, problems)])
+    named = [Path(problems[split]) for split in ("train", "heldout") if isinstance(problems.get(split), str)]
+    return _tests_here(named, lambda path: partial(_read_file, path))
+
+
+def tests_of_evaluation(benchmark: Mapping[str, Any]) -> ProblemTests:
+    """Return where an evaluation's tests are, as the `benchmark` of its config says."""
+    path, plus = benchmark.get("path"), benchmark.get("plus")
+    named = [Path(name) for name in (path, plus) if isinstance(name, str)]
+    return _tests_here(named[:1] if all(name.exists() for name in named) else named, lambda _: partial(_ask, benchmark))
+
+
+def _tests_here(named: Sequence[Path], place: Callable[[Path], Place]) -> ProblemTests:
+    gone = [str(path) for path in named if not path.exists()]
+    told = f"Tests' inputs are not shown: {', '.join(gone)} is not here. Name the file with --problems." if gone else ""
+    return ProblemTests([place(path) for path in named if path.exists()], missing=told)
+
+
+def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
+    """Problems of the micro lab; a config of another version raises."""
+    shared = {key: problems[key] for key in _MICRO_KEYS if key in problems}
+    for split, number in (("train", "num_train"), ("heldout", "num_heldout")):
+        for problem in generate_problems(split=split, num_problems=int(problems[number]), **shared):
+            yield problem.id, partial(_asked, problem, "the run's seed, generated anew")
+
+
+def _ask(benchmark: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
+    path = Path(benchmark["path"])
+    plus = Path(benchmark["plus"]) if benchmark.get("plus") else None
+    match benchmark.get("kind", "livecodebench"):
+        case "livecodebench":
+            kept = {key: benchmark[key] for key in _LCB_KEYS if benchmark.get(key) is not None}
+            yield from _of_questions(read_livecodebench(path, on_broken=lambda _: None, **kept), path)
+        case "humaneval":
+            yield from _of_questions(read_humaneval(path, plus=plus), path)
+        case "mbpp":
+            yield from _of_questions(read_mbpp(path, plus=plus, split=benchmark.get("split") or "test"), path)
+        case "rows":
+            for row in read_published(path, "benchmark file"):
+                problem = row.own_problem(benchmark["format"])
+                yield problem.id, partial(_asked, problem, path.name)
+        case _:
+            yield from _read_file(path)
+
+
+def _of_questions(questions: Iterable[Question], path: Path) -> Iterator[tuple[str, Find]]:
+    for question in questions:
+        yield question.id, partial(_load, question, path.name)
+
+
+def _load(question: Question, origin: str) -> Asked:
+    return _asked(question.load(), origin)
+
+
+def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
+    """Problems or submissions of ours, LiveCodeBench, or rows of any known format; other rows are passed over."""
+    if is_livecodebench(path):
+        yield from _of_questions(read_livecodebench(path, on_broken=lambda _: None), path)
+    elif path.is_dir():
+        from microcoder.dataset.release.tables import read_released
+
+        yield from ((problem.id, partial(_asked, problem, path.name)) for problem in read_released(path))
+    elif path.suffix == ".json":
+        for row in read_published(path, "problem file"):
+            yield from ((name, partial(_asked, problem, path.name)) for name, problem in _recognise(dict(row.values)))
+    else:
+        yield from _read_lines(path)
+
+
+def _read_lines(path: Path) -> Iterator[tuple[str, Find]]:
+    """Lines by where they begin, so that a large file is not held."""
+    begin = 0
+    with _open(path) as file:
+        for line in file:
+            row = _parse(line)
+            if row is not None and isinstance(row.get("id"), str) and isinstance(row.get("tests"), list):
+                yield row["id"], partial(_read_own, path, begin)
+            elif row is not None:
+                yield from ((name, partial(_read_other, path, begin)) for name, _ in _recognise(row))
+            begin += len(line)
+
+
+def _read_own(path: Path, begin: int) -> Asked:
+    return _submitted(_row_at(path, begin), path.name)
+
+
+def _read_other(path: Path, begin: int) -> Asked:
+    return _asked(_recognise(_row_at(path, begin))[0][1], path.name)
+
+
+def _row_at(path: Path, begin: int) -> Row:
+    with _open(path) as file:
+        file.seek(begin)
+        row = _parse(file.readline())
+    if row is None:
+        raise DataError(f"{path} was changed while it is shown; start the viewer again")
+    return row
 
 
 def _open(path: Path) -> BufferedReader | gzip.GzipFile:
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
-
-
-def _places_in(path: Path) -> list[tuple[str, tuple[Path, int]]]:
-    places, offset = [], 0
-    with _open(path) as file:
-        for line in file:
-            row = _parse(line)
-            if row is not None and isinstance(row.get("id"), str):
-                places.append((row["id"], (path, offset)))
-            offset += len(line)
-    return places
-
-
-def _read_problem(path: Path, offset: int) -> Asked | None:
-    with _open(path) as file:
-        file.seek(offset)
-        row = _parse(file.readline())
-    if row is None:
-        return None
-    tests = [test for test in row.get("tests") or [] if isinstance(test, dict)]
-    return Asked(
-        [{name: str(test.get(name, "")) for name in ("input", "output")} for test in tests],
-        str(row.get("statement") or ""),
-        row.get("code") if isinstance(row.get("code"), str) else None,
-        str((row.get("checker") or {}).get("type", "default")),
-        path.name,
-    )
 
 
 def _parse(line: bytes) -> Row | None:
@@ -128,3 +215,50 @@ def _parse(line: bytes) -> Row | None:
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
+
+
+def _recognise(values: Row) -> list[tuple[str, Problem]]:
+    """Return the problem of a row of any known format, under each name that runs may know it by."""
+    try:
+        problem = read_problem(values)
+    except MicroCoderError:
+        return []
+    task = values.get("task_id", values.get("question_id"))
+    names = [
+        problem.id,
+        *([f"Mbpp/{task}"] if isinstance(task, int) else []),
+        *([task] if isinstance(task, str) else []),
+    ]
+    return [(name, problem) for name in dict.fromkeys(names)]
+
+
+def _submitted(row: Row, origin: str) -> Asked:
+    tests = [test for test in row["tests"] if isinstance(test, dict)]
+    return Asked(
+        [{name: str(test.get(name, "")) for name in ("input", "output")} for test in tests],
+        str(row.get("statement") or ""),
+        row.get("code") if isinstance(row.get("code"), str) else None,
+        str((row.get("checker") or {}).get("type", "default")),
+        origin,
+    )
+
+
+def _asked(problem: Problem, origin: str) -> Asked:
+    show = _as_claims if problem.harness else lambda given, wanted: (given, wanted)
+    shown = [show(test.input, test.output) for test in problem.tests]
+    tests = [{"input": given, "output": wanted} for given, wanted in shown]
+    return Asked(tests, problem.statement, None, problem.checker.type, origin)
+
+
+def _as_claims(given: str, wanted: str) -> tuple[str, str]:
+    """Return calls and claims (`formats/claims.py`) as the Python that they are."""
+    try:
+        asked, claimed = json.loads(given), json.loads(wanted)
+        if "replay" in asked:
+            return asked["replay"], "every assertion of the input holds"
+        lines = [*filter(None, [asked.get("setup")]), *asked["calls"]]
+        name = "result" if len(asked["calls"]) == 1 else "results"
+        said = "\n".join(claimed["claims"]).replace(f"{RESULTS}[0]" if name == "result" else RESULTS, name)
+        return "\n".join(lines), said
+    except (ValueError, KeyError, TypeError):
+        return given, wanted

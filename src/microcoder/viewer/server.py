@@ -73,7 +73,9 @@ class ViewerServer(ThreadingHTTPServer):
     def _warm(self) -> None:
         for source in self.collection.sources.values():
             source.index()
-            source.tests.find("")  # Indexes the problem files.
+            source.tests.names()
+        for source in self.collection.sources.values():
+            self.collection.searcher.warm(source.parts(source.index()))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -116,7 +118,10 @@ class _Handler(BaseHTTPRequestHandler):
             value, status = ANSWERS[path](self._viewer.collection, words), HTTPStatus.OK
         except (MicroCoderError, OSError, ValueError) as error:
             value, status = {"error": str(error)}, HTTPStatus.BAD_REQUEST
-        self._send_json(value, status)
+        if isinstance(value, bytes):
+            self._send(value, "application/octet-stream", status)
+        else:
+            self._send_json(value, status)
 
     def _is_own_host(self) -> bool:
         host = self.headers.get("Host", "").lower()

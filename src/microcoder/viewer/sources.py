@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from microcoder.errors import DataError
-from microcoder.runs import read_json
+from microcoder.files import read_json
 from microcoder.viewer.index import Index
-from microcoder.viewer.problem_tests import ProblemTests
+from microcoder.viewer.problem_tests import ProblemTests, tests_of_files
+from microcoder.viewer.search import IndexPart, Searcher
 
 Row = dict[str, Any]
 
@@ -41,6 +42,14 @@ class RunSource(Protocol):
         """Return the light columns of all rollouts."""
         ...
 
+    def stamp(self) -> str:
+        """Return what changes whenever `index` or `about` would return something else."""
+        ...
+
+    def parts(self, index: Index) -> list[IndexPart]:
+        """Return the texts of all rollouts, in the order of the index."""
+        ...
+
     def read(self, record: Row) -> Row:
         """Return the texts and tests of a rollout (see `Index.record`): what the files hold of it.
 
@@ -63,6 +72,7 @@ class Collection:
     """The opened runs by the key that links use."""
 
     sources: dict[str, RunSource] = field(default_factory=dict)
+    searcher: Searcher = field(default_factory=Searcher)
 
     def __getitem__(self, key: str) -> RunSource:
         """Return a run.
@@ -80,11 +90,12 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
     """Open runs; problem files say where tests' inputs and expected outputs are, when a run does not.
 
     Raises:
-        DataError: a path is none of the things that can be opened.
+        DataError: a path is none of the things that can be opened, or a problem file is missing or holds no problem.
     """
+    tests = tests_of_files(problem_files) if problem_files else None
     sources: dict[str, RunSource] = {}
     for path in paths:
-        source = _open(path, problem_files)
+        source = _open(path, tests)
         base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII).strip("-.") or "run"
         key, number = base, 1
         while key in sources:
@@ -94,18 +105,29 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
     return Collection(sources)
 
 
-def _open(path: Path, problem_files: Sequence[Path]) -> RunSource:
+def name_run(root: Path, manifest: Row) -> str:
+    """Return a run's own name; of a study's run, the study, level and seed, as `runs.json` beside it has them."""
+    folder = root.resolve()
+    beside = folder.parent / "runs.json"
+    labels = read_json(beside, what="list of a study's runs").get(folder.name) if beside.is_file() else None
+    return str(labels[0] if labels else manifest.get("name") or folder.name)
+
+
+def _open(path: Path, tests: ProblemTests | None) -> RunSource:
+    from microcoder.viewer.corpus_source import CorpusSource
     from microcoder.viewer.evaluation_source import EvaluationSource
     from microcoder.viewer.training_source import TrainingSource
     from microcoder.viewer.verdict_source import VerdictSource
 
     if path.is_file() or path.with_name(path.name + ".partial").is_file():
-        return VerdictSource(path, problem_files)
+        return VerdictSource(path, tests)
     if not (path / "manifest.json").is_file():
         raise DataError(
-            f"{path} is no run: it has no manifest.json; name a folder that `microcoder train` or `microcoder eval` "
-            "wrote, or a file of verdicts that `microcoder judge` wrote"
+            f"{path} is no run: it has no manifest.json; name a folder that `microcoder train`, `microcoder eval` or "
+            "`microcoder data build` wrote, or a file of verdicts that `microcoder judge` wrote"
         )
+    if any(path.glob("problems-*.parquet")):
+        return CorpusSource(path)
     manifest = read_json(path / "manifest.json", what="manifest")
     kind = EvaluationSource if manifest.get("kind") == "evaluation" else TrainingSource
-    return kind(path, manifest, problem_files)
+    return kind(path, manifest, tests)

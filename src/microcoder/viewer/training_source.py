@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -18,14 +19,23 @@ from microcoder.errors import DataError
 from microcoder.insights.history import read_history
 from microcoder.runs import RunDirectory
 from microcoder.viewer.charts import draw_training, list_alarms
-from microcoder.viewer.index import FLAGS, FLOATS, INTEGERS, UNKNOWN, WORDS, Columns, Index, IndexBuilder
-from microcoder.viewer.problem_tests import tests_of_run
-from microcoder.viewer.sources import Row, RunInfo
+from microcoder.viewer.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexBuilder
+from microcoder.viewer.parquet_file import ROWS_AT_ONCE, present, read_row
+from microcoder.viewer.problem_tests import ProblemTests, tests_of_run
+from microcoder.viewer.search import IndexPart, Texts, pc
+from microcoder.viewer.sources import Row, RunInfo, name_run
 
 _WORDS = tuple(name for name in WORDS if name != "split")
-_LIGHT = (*_WORDS, *(name for name in INTEGERS if name not in ("step", "row")), *FLOATS, *FLAGS)
-_HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty")
-_ROWS_AT_ONCE = 64
+_INTEGERS = tuple(name for name in INTEGERS if name not in ("step", "row"))
+_REWARDS = ("reward", "advantage")
+_SECONDS, _DETAIL, _OUTPUT, _TOKEN = (
+    "tests.list.element.cpu_seconds",
+    "tests.list.element.detail",
+    "tests.list.element.output",
+    "tokens.list.element.logp",
+)
+_LIGHT = (*_WORDS, *_INTEGERS, *_REWARDS, "is_truncated", _SECONDS, _TOKEN)
+_HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "tokens")
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
@@ -44,11 +54,11 @@ class TrainingSource:
 
     kind = "training"
 
-    def __init__(self, root: Path, manifest: Row, problem_files: Sequence[Path]) -> None:
+    def __init__(self, root: Path, manifest: Row, tests: ProblemTests | None) -> None:
         self._run = RunDirectory(root)
         self._manifest = manifest
-        self.name = str(manifest.get("name") or root.resolve().name)
-        self.tests = tests_of_run(manifest.get("config") or {}, problem_files)
+        self.name = name_run(root, manifest)
+        self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._builder = IndexBuilder()
         self._index = self._builder.build()
         self._seen: dict[str, tuple[int, int]] = {}
@@ -65,20 +75,24 @@ class TrainingSource:
                 self._looked = time.monotonic()
             return self._index
 
+    def stamp(self) -> str:
+        """Return what changes with the rollouts or the metrics."""
+        return f"{self.index().version} {self._draw().stamp}"
+
+    def parts(self, index: Index) -> list[IndexPart]:
+        """Return the texts of all rollouts, a part a file."""
+        with self._lock:
+            found = []
+            for name, num_rows in self._builder.num_rows.items():
+                split, _, step = name.partition("/")
+                path = self._path(split, int(step))
+                part = IndexPart(str(path), self._seen[name], num_rows, functools.partial(_read_texts, path))
+                found.append(((int(step), SPLITS.index(split)), part))
+        return [part for _, part in sorted(found, key=lambda pair: pair[0])]
+
     def read(self, record: Row) -> Row:
         """Return a rollout's texts and tests, from its row group alone."""
-        path = self._path(record["split"], record["step"])
-        try:
-            with pq.ParquetFile(path) as file:
-                first = 0
-                for group in range(file.metadata.num_row_groups):
-                    num_rows = file.metadata.row_group(group).num_rows
-                    if record["row"] < first + num_rows:
-                        return _row_of_group(file, group, record["row"] - first)
-                    first += num_rows
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path} cannot be read ({error}); was the run resumed or moved?") from None
-        raise DataError(f"{path} has no row {record['row']} any more; reload the page")
+        return _with_facts(read_row(self._path(record["split"], record["step"]), record["row"], _HEAVY))
 
     def read_all(self, index: Index) -> Iterator[Row]:
         """Yield every rollout's texts and tests, some rows at a time."""
@@ -87,7 +101,7 @@ class TrainingSource:
         while place < len(index):
             split, step = words[columns["split"][place]], int(columns["step"][place])
             with pq.ParquetFile(self._path(split, step)) as file:
-                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=_present(file, _HEAVY)):
+                for batch in file.iter_batches(ROWS_AT_ONCE, columns=present(file, _HEAVY)):
                     yield from map(_with_facts, batch.to_pylist())
                 place += file.metadata.num_rows
 
@@ -96,8 +110,7 @@ class TrainingSource:
         drawn = self._draw()
         manifest, notices = self._manifest, list(drawn.alarms)
         if self.tests.missing:
-            names = ", ".join(str(path) for path in self.tests.missing)
-            notices.append(f"Tests' inputs are not shown: {names} is not here. Name the file with --problems.")
+            notices.append(self.tests.missing)
         notices += [f"{name} is no readable Parquet ({why}) and is left out." for name, why in self._damaged.items()]
         git = manifest.get("git") or {}
         facts = [
@@ -127,7 +140,7 @@ class TrainingSource:
         }
         stamps = {name: _stamp(self._path(*place)) for name, place in files.items()}
         changed = [name for name, stamp in stamps.items() if self._seen.get(name) != stamp]
-        gone = self._builder.files - files.keys()
+        gone = self._builder.num_rows.keys() - files.keys()
         if not changed and not gone:
             return
         self._builder.drop(gone)
@@ -139,7 +152,7 @@ class TrainingSource:
                 self._builder.put(name, self._read_light(path, split, step))
             except (OSError, ValueError) as error:
                 self._damaged[path.name] = str(error).splitlines()[0]
-                self._builder.drop({name} & self._builder.files)
+                self._builder.drop({name} & self._builder.num_rows.keys())
         self._seen = stamps
         self._index = self._builder.build()
 
@@ -147,24 +160,22 @@ class TrainingSource:
         metadata = pq.read_metadata(path)
         words = [name for name in _WORDS if name in metadata.schema.to_arrow_schema().names]
         with pq.ParquetFile(path, metadata=metadata, read_dictionary=words) as file:
-            table = file.read(columns=_present(file, _LIGHT), use_threads=False)
+            table = file.read(columns=present(file, _LIGHT), use_threads=False)
         num_rows = table.num_rows
-        columns: dict[str, Any] = {
+        held = {name: table[name] if name in table.column_names else pa.nulls(num_rows) for name in _LIGHT}
+        tests = table["tests"].combine_chunks() if "tests" in table.column_names else None
+        tokens = table["tokens"].is_valid().to_numpy() if "tokens" in table.column_names else np.zeros(num_rows, bool)
+        return {
             "split": np.repeat(self._builder.encode("split", [split]), num_rows),
             "step": np.full(num_rows, step, dtype=np.int32),
             "row": np.arange(num_rows, dtype=np.int32),
+            **{name: self._codes(name, held[name]) for name in _WORDS},
+            **{name: _numbers(held[name], pa.int64(), UNKNOWN).astype(np.int32) for name in _INTEGERS},
+            **{name: _numbers(held[name], pa.float64(), float("nan")) for name in _REWARDS},
+            "cpu_seconds": _slowest(tests, num_rows),
+            "is_truncated": _numbers(held["is_truncated"], pa.bool_(), False).astype(bool),
+            "has_tokens": tokens,
         }
-        for name in _LIGHT:
-            column = table[name] if name in table.column_names else pa.nulls(num_rows)
-            if name in _WORDS:
-                columns[name] = self._codes(name, column)
-            elif name in FLAGS:
-                columns[name] = _numbers(column, pa.bool_(), False).astype(bool)
-            elif name in FLOATS:
-                columns[name] = _numbers(column, pa.float64(), float("nan"))
-            else:
-                columns[name] = _numbers(column, pa.int64(), UNKNOWN).astype(np.int32)
-        return columns
 
     def _codes(self, name: str, column: Any) -> Any:
         if not pa.types.is_dictionary(column.type):
@@ -178,23 +189,49 @@ class TrainingSource:
         return self._run.rollout_file(step) if split == "train" else self._run.evaluation_file(step)
 
 
-def _row_of_group(file: pq.ParquetFile, group: int, row: int) -> Row:
-    """Skip to a row some rows at a time, so that a large row group is never in memory whole."""
-    for batch in file.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=_present(file, _HEAVY)):
-        if row < batch.num_rows:
-            return _with_facts(batch.slice(row, 1).to_pylist()[0])
-        row -= batch.num_rows
-    raise ValueError("the file is shorter than it says")
+def _slowest(tests: Any, num_rows: int) -> Any:
+    """Return the CPU seconds of the slowest test of each row; NaN where none was run."""
+    slowest = np.full(num_rows, np.nan)
+    if tests is not None:
+        rows = pc.list_parent_indices(tests).to_numpy()
+        seconds = pc.list_flatten(tests).field("cpu_seconds").cast(pa.float64()).to_numpy(zero_copy_only=False)
+        np.fmax.at(slowest, rows, seconds)
+    return slowest
+
+
+def _read_texts(path: Path) -> Texts:
+    """Return what is searched of a file; texts that rows share are held once."""
+    try:
+        with pq.ParquetFile(path, read_dictionary=["prompt"]) as file:
+            names = ("prompt", "completion", "program", _DETAIL, _OUTPUT)
+            table = file.read(columns=present(file, names), use_threads=False).combine_chunks()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read ({error}); was the run resumed or moved?") from None
+    named = (("prompt", "prompt"), ("response", "completion"), ("program", "program"))
+    texts = {field: _one(table[name]) for field, name in named if name in table.column_names}
+    if "tests" in table.column_names:
+        tests = _one(table["tests"])
+        tests = tests.slice(0)  # Offsets and values from the same beginning.
+        told = pc.list_flatten(tests)
+        lines = pc.binary_join_element_wise(
+            *(told.field(name).fill_null("") for name in ("detail", "output") if told.type.get_field_index(name) >= 0),
+            "\n",
+        )
+        counts = pc.list_value_length(tests).fill_null(0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+        joined = pc.binary_join(pa.ListArray.from_arrays(offsets, lines), "\n")
+        texts["errors"] = joined.dictionary_encode()
+    return texts
+
+
+def _one(column: Any) -> Any:
+    """Return a column that is one piece as that piece."""
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _with_facts(row: Row) -> Row:
     penalty = row.pop("length_penalty", None)
     return {**row, "facts": {"length penalty": f"{penalty:.3f}"}} if penalty else row
-
-
-def _present(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
-    held = set(file.schema_arrow.names)
-    return [name for name in names if name in held]
 
 
 def _numbers(column: Any, kind: pa.DataType, unknown: object) -> Any:

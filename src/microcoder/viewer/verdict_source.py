@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from microcoder.runs import read_json
+from microcoder.files import read_json
 from microcoder.types import Outcome
 from microcoder.viewer.line_file import LineFile
 from microcoder.viewer.line_source import LineSource
@@ -21,10 +20,10 @@ class VerdictSource(LineSource):
     kind = "verdicts"
     split = "judged"
 
-    def __init__(self, path: Path, problem_files: Sequence[Path]) -> None:
+    def __init__(self, path: Path, tests: ProblemTests | None) -> None:
         super().__init__()
         self.name = path.name.removesuffix(".jsonl")
-        self.tests = ProblemTests(problem_files)
+        self.tests = tests or ProblemTests()
         self._path = path
         self._file = LineFile(path)
         self._begins: list[int] = []
@@ -52,7 +51,6 @@ class VerdictSource(LineSource):
         notices = []
         if self.tests.is_empty:
             notices.append("Programs and tests are not in this file; name the submission file with --problems.")
-        notices += [f"{path} is not here." for path in self.tests.missing]
         state = "finished" if self._path.exists() else "not finished"
         table = {"title": "Submissions by verdict", "columns": ["verdict", "submissions"], "rows": rows}
         return RunInfo(state, facts, notices, (), [table])

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from microcoder.dataset.audit import AuditSettings, audit
-from microcoder.dataset.audit.checks import find_lost_power
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.errors import DataError
 
@@ -117,23 +116,6 @@ def test_a_smaller_draw_is_part_of_a_larger_one(source: SourceSettings, tmp_path
 
 def _static(source: SourceSettings, output: Path, limit: int | None) -> AuditSettings:
     return AuditSettings(source=source, output=output, limit=limit, runs_programs=False)
-
-
-@pytest.mark.parametrize(
-    ("text", "is_lost"),
-    [
-        ("1 <= nums.length <= 105", True),
-        ("-109 <= x <= 109", True),
-        ("n ≤ 2 * 105", True),
-        ("1 <= n <= 10^5", False),
-        ("1 <= n <= 100", False),
-        ("1 <= n <= 1050", False),
-        ("1 <= n <= 105.5", False),
-        ("in 105 days", False),
-    ],
-)
-def test_a_power_that_lost_its_superscript_is_seen(text: str, is_lost: bool) -> None:
-    assert bool(find_lost_power(text)) is is_lost
 
 
 def stop_after(num: int) -> Any:

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from real_texts import ALL, deepseek, livecodebench
 
 from microcoder.dataset import filter as stage
+from microcoder.dataset.build.barriers import DuplicateBarrier
 from microcoder.dataset.filter import (
+    DuplicateSettings,
     FilterSettings,
     LicenceSettings,
     QualitySettings,
     RecencySettings,
     build_index,
-    deduplicate,
     filter_row,
 )
 from microcoder.dataset.rejections import REASONS, reject
-from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.types import TestCase
 
@@ -81,9 +81,16 @@ def test_an_unknown_reason_is_an_error() -> None:
         reject(ROW, "filter", "ugly")
 
 
-def test_two_rows_of_one_id_are_an_error_and_none_is_lost() -> None:
-    with pytest.raises(DataError, match="two candidates have the id 'set/1'"):
-        deduplicate([ROW, ROW])
+def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]]:
+    """Return what is kept and what is merged into it, each by id, as a build decides it."""
+    barrier, by_id = (
+        DuplicateBarrier(DuplicateSettings()),
+        {row.id: row for row in sorted(rows, key=lambda row: row.id)},
+    )
+    barrier.decide(barrier.look(rows))
+    done = [barrier.apply(row, {name: by_id[name] for name in barrier.needs(row.id)}) for row in by_id.values()]
+    kept = [one for one in done if isinstance(one, Candidate)]
+    return kept, [one for one in done if isinstance(one, Rejection)]
 
 
 def test_a_merged_row_says_where_it_went() -> None:

@@ -12,6 +12,12 @@ def test_prompts_that_sources_bake_in_go() -> None:
         "Now solve the problem and return the code."
     )
     assert strip_instruction(found) == "Add two numbers.\n"
+    nemotron = (
+        "You are a helpful and harmless assistant. You should think step-by-step before responding to the instruction "
+        "below.\n\nPlease use python programming language only.\n\nYou must use ```python for just the final solution "
+        "code block with the following format:\n```python\n# Your code here\n```\n\nAdd two numbers.\n"
+    )
+    assert strip_instruction(nemotron) == "Add two numbers.\n"
 
 
 def test_starter_code_at_the_end_goes_only_where_the_record_has_it() -> None:

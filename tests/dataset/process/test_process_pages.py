@@ -58,3 +58,33 @@ def test_items_of_a_list_end_where_the_next_begins_and_watermarks_go() -> None:
 def test_pictures_in_the_page_do_not_count_and_leave_their_place() -> None:
     page = f'<p>Look: <img src="data:image/png;base64,{"QUJD" * 50_000}"/> and <svg>{"<path d=x></path>" * 9}</svg></p>'
     assert clean(page).text == "Look: ![](embedded) and ![](drawn)\n"
+
+
+def test_stars_empty_powers_and_drawings_leave_nothing_behind() -> None:
+    assert clean("<p><b>N</b>*<b>D</b> and <b>k</b>*2</p>").text == "**N** * **D** and **k** * 2\n"
+    assert clean("<code><sup>\u200b</sup>1 &lt;= v<sub>i</sub></code><p></p>").text == "`1 <= v_i`\n"
+    assert clean("<p>Run</p><code><pre>x = 1\ny = 2</pre></code>").text == "Run\n\n```\nx = 1\ny = 2\n```\n"
+    assert clean('<p>So:</p><?xml version="1.0"?>\n<svg>x</svg>').text == "So:\n\n![](drawn)\n"
+
+
+def test_tags_between_quotes_are_what_is_talked_of() -> None:
+    text = 'The code "<DIV>This is <div></DIV>" is valid.\n'
+    assert clean(text).text == text
+
+
+def test_an_explanation_below_its_bold_label_begins_with_its_own_words() -> None:
+    page = (
+        "<p><strong>Example 1:</strong></p><p><strong>Input:</strong> n = 3</p><p><strong>Output:</strong> 2</p>"
+        "<p><strong>Explanation:</strong></p><p>Two of them.</p>"
+    )
+    (example,) = split(clean(page).text).examples
+    assert (example.input, example.output, example.explanation) == ("n = 3", "2", "Two of them.")
+
+
+def test_tables_of_code_are_samples_or_are_there_for_their_looks() -> None:
+    cells = "<td><pre>1 2\n</pre></td><td><pre>3\n</pre></td>"
+    heads = "<tr><td><br/><span>Input</span><br/>&nbsp;</td><td><span>Output</span></td></tr>"
+    (example,) = read(f"<p>Add.</p><table>{heads}<tr>{cells}</tr></table>").examples
+    assert (example.input, example.output) == ("1 2", "3")
+    looks = clean(f"<p>Add.</p><table><tr>{cells}</tr></table>").text
+    assert looks == "Add.\n\n```\n1 2\n```\n\n```\n3\n```\n"

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from real_texts import deepseek
 
-from microcoder.dataset.process.placeholders import find_damage, protect, restore
+from microcoder.dataset.process.translation import find_damage, protect, restore
 
 PIECES = st.sampled_from(
     [

@@ -18,6 +18,9 @@ from microcoder.types import TestCase
         ("1 <= n <= 2 * 104", "1 <= n <= 2 * 10^4"),
         ("modulo 109 + 7", "modulo 10^9 + 7"),
         ("`-231 <= x <= 231 - 1`", "`-2^31 <= x <= 2^31 - 1`"),
+        ("1 <= nums[i] <= 220 - 1", "1 <= nums[i] <= 2^20 - 1"),
+        ("if there is an integer x such that n == 3x.", "if there is an integer x such that n == 3^x."),
+        ("Is there a solution in O(n2)?", "Is there a solution in O(n^2)?"),
         ("`-105 <= x <= 105`", "`-10^5 <= x <= 10^5`"),
         ("1 <= n <= 105, 0 <= a[i] <= 109", "1 <= n <= 10^5, 0 <= a[i] <= 10^9"),
         (
@@ -47,6 +50,7 @@ def test_without_evidence_nothing_is_guessed_and_the_range_is_flagged() -> None:
         "1 <= n <= 105 and 1 <= m <= 10^9",
         "1 <= n <= 100",
         "There are 105 trees.",
+        "1 <= k <= 20 - 1, in O(2n)",
         "n <= 1024",
         "x <= 105.5",
         "a105 <= b",

@@ -8,8 +8,8 @@ from microcoder.dataset.difficulty import measure_text
 from microcoder.dataset.process import process
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags, parse_bounds
-from microcoder.dataset.process.placeholders import protect
 from microcoder.dataset.process.spans import prose
+from microcoder.dataset.process.translation import protect
 from microcoder.formats.candidates import Candidate, Rejection
 
 LENGTH = 20_000

@@ -84,12 +84,13 @@ def test_a_polygon_statement_has_its_parts_and_examples() -> None:
 def test_lists_tables_and_code_keep_their_form() -> None:
     text = clean(
         "\\section*{Steps}\n\\begin{enumerate}\\item First\n\\begin{itemize}\\item inner\\end{itemize}\n\\item Second\n"
-        "\\end{enumerate}\n\\begin{tabular}{lr}\nName & Age \\\\\n\\hline\nAnna\n& 3 \\\\\n\\multicolumn{2}{c}{all}\n"
+        "\\end{enumerate}\n\\begin{tabular}{lr}\nName & Age \\\\\n\\hline\nAnna\n& $|S| = 3$ \\\\\n"
+        "\\multicolumn{2}{c}{all}\n"
         "\\end{tabular}\n\\begin{lstlisting}[language=C]\nint a; % kept\n\\end{lstlisting}\n"
         "See Figure~\\ref{fig:b}, after\\label{fig:a} and\\label{fig:b}. "
-        "{\\bf Bold} \\texttt{a\\_b} and \\verb|x % y|.\n"
+        "{\\bf Bold} \\texttt{a\\_b} and \\verb|x % y|, `\\texttt{z}'.\n"
     ).text
     assert "1. First\n\n  - inner\n\n2. Second" in text
-    assert "| Name | Age |\n| --- | --- |\n| Anna | 3 |\n| all |  |" in text
+    assert "| Name | Age |\n| --- | --- |\n| Anna | $\\vert S\\vert  = 3$ |\n| all |  |" in text
     assert "```\nint a; % kept\n```" in text
-    assert "See Figure 2, after and. **Bold** `a_b` and `x % y`." in text
+    assert "See Figure 2, after and. **Bold** `a_b` and `x % y`, '`z`'." in text

@@ -23,6 +23,7 @@ from microcoder.types import Outcome, Problem, Program, Prompt, TestCase, Verdic
 
 pytestmark = needs_verl
 LIMIT, STEP, SEED = 32, 3, 7
+ROLLOUT = "actor_rollout_ref.rollout"
 AGG_MODE = "actor_rollout_ref.actor.loss_agg_mode"
 OPTIONS = ["+microcoder.seed=7", "+microcoder.masking={kind:conditional,rho:0.5,repeat_window_tokens:4}"]
 
@@ -105,8 +106,8 @@ def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
     from verl.experimental.reward_loop.reward_manager import get_reward_manager_cls
 
     from microcoder.evaluator import Judge
+    from microcoder.training.algorithm.scoring import build_rules, score_rollouts
     from microcoder.training.engines.verl.asking import COLUMN
-    from microcoder.training.scoring import build_rules, score_rollouts
     from microcoder.training.tasks import Task
 
     tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(tiny_checkpoint)
@@ -168,8 +169,8 @@ class Recorded:
 
 def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredRollout]:
     """What engine trl's path decides about the same responses."""
+    from microcoder.training.algorithm.scoring import build_rules, score_rollouts
     from microcoder.training.engines.verl.judged import Judged
-    from microcoder.training.scoring import build_rules, score_rollouts
     from microcoder.training.tasks import Task
 
     problems = [Problem(id=f"p{n}", tier="easy", tests=(TestCase(input="", output=""),)) for n in range(16)]
@@ -285,7 +286,10 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
         (["algorithm.adv_estimator=microcoder_own"], r"\+microcoder.advantage=FILE.py:FUNCTION"),
         (["algorithm.adv_estimator=microcoder_gppo"], "use microcoder_grpo, microcoder_dr_grpo"),
         (["algorithm.norm_adv_by_std_in_grpo=false"], "use algorithm.adv_estimator=microcoder_dr_grpo"),
-        (["+microcoder.mismatch={}"], r"add actor_rollout_ref\.rollout\.calculate_log_probs=True"),
+        (
+            ["+microcoder.mismatch={}", f"{ROLLOUT}.calculate_log_probs=false"],
+            r"add actor_rollout_ref\.rollout\.calculate_log_probs=True",
+        ),
         (["+microcoder.max_response_tokens=64"], "use data.max_response_length=64"),
         (["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"], "use data.max_response_length=99"),
         (

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from verl_on_cpu.sampler import SampleRequest, sample
-from verl_runs import RECIPE, comparable_rollouts, finish, needs_verl, start_training, train, without_times
+from verl_runs import RECIPE, Runs, comparable_rollouts, needs_verl, train, without_times
 
 from microcoder.config import load_config
 from microcoder.runs import RunDirectory
@@ -26,50 +23,8 @@ from microcoder.training.engines.verl.asking import sampling_seed
 from microcoder.training.observer import Silent
 from microcoder.training.session import run_training
 
+pytest_plugins = ["begun_runs"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), needs_verl]
-
-ADAPTED = {
-    "ray.processes_per_node": "2",
-    "verl.+ray_kwargs.ray_init.num_gpus": "2",
-    "verl.actor_rollout_ref.rollout.tensor_model_parallel_size": "2",
-    "evaluator.backend": "ray",
-    "model.lora.rank": "8",
-    "model.lora.alpha": "16",
-    "num_steps": "2",
-    "rollout.length_stages": "[]",
-    "evaluation.every_steps": "2",
-    "verl.algorithm.rollout_correction.rollout_is": "token",
-}
-"""Two FSDP2 ranks, an adapter, verl's own rollout correction, reward workers by node."""
-
-
-@dataclass
-class Runs:
-    """What was trained, at the same time."""
-
-    resumed: RunDirectory
-    """Killed after its first step, and started again."""
-    adapted: RunDirectory
-
-
-@pytest.fixture(scope="module")
-def runs(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """The runs of these tests, started at once."""
-    root = tmp_path_factory.mktemp("verl")
-    found = Runs(RunDirectory(root / "resumed"), RunDirectory(root / "adapted"))
-    dumps = {"verl.trainer.rollout_data_dir": str(root / "dumps")}
-    adapted = start_training(tiny_checkpoint, found.adapted.root, **ADAPTED, **dumps)
-    first = start_training(tiny_checkpoint, found.resumed.root)
-    while not found.resumed.checkpoint(1).exists():
-        assert first.poll() is None, first.communicate()[0]
-        time.sleep(0.05)
-    first.send_signal(signal.SIGKILL)
-    first.wait(timeout=60)
-    assert not found.resumed.is_finished
-    again = start_training(tiny_checkpoint, found.resumed.root)
-    finish(adapted, found.adapted)
-    finish(again, found.resumed)
-    return found
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:

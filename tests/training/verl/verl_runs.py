@@ -1,13 +1,17 @@
 """What the verl tests train: the smallest runs with a stage of temperature and one of length.
 
-Most of a run is the start: its processes import torch or verl one after the other. So there are few, started at once.
+Most of a run is the start: its processes import torch or verl one after the other. So there are few, started at once,
+before the other tests (begun_runs.py).
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -62,6 +66,21 @@ RECIPE = {
 }
 
 
+ADAPTED = {
+    "ray.processes_per_node": "2",
+    "verl.+ray_kwargs.ray_init.num_gpus": "2",
+    "verl.actor_rollout_ref.rollout.tensor_model_parallel_size": "2",
+    "evaluator.backend": "ray",
+    "model.lora.rank": "8",
+    "model.lora.alpha": "16",
+    "num_steps": "2",
+    "rollout.length_stages": "[]",
+    "evaluation.every_steps": "2",
+    "verl.algorithm.rollout_correction.rollout_is": "token",
+}
+"""Two FSDP2 ranks, an adapter, verl's own rollout correction, reward workers by node."""
+
+
 def start_training(checkpoint: Path, run: Path, **changes: str) -> subprocess.Popen[str]:
     """Start `microcoder train` in a process of its own: verl changes the process it is loaded in."""
     recipe = {**RECIPE, "model.path": str(checkpoint), **changes}
@@ -96,3 +115,30 @@ def comparable_rollouts(path: Path) -> list[dict[str, Any]]:
 def without_times(row: dict[str, Any]) -> dict[str, Any]:
     """Return a metrics row without its seconds."""
     return {key: value for key, value in row.items() if key != "seconds"}
+
+
+@dataclass
+class Runs:
+    """What was trained, at the same time."""
+
+    resumed: RunDirectory
+    """Killed after its first step, and started again."""
+    adapted: RunDirectory
+
+
+def make_runs(checkpoint: Path, root: Path) -> Runs:
+    """Train what these tests look at."""
+    found = Runs(RunDirectory(root / "resumed"), RunDirectory(root / "adapted"))
+    dumps = {"verl.trainer.rollout_data_dir": str(root / "dumps")}
+    adapted = start_training(checkpoint, found.adapted.root, **ADAPTED, **dumps)
+    first = start_training(checkpoint, found.resumed.root)
+    while not found.resumed.checkpoint(1).exists():
+        assert first.poll() is None, first.communicate()[0]
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.wait(timeout=60)
+    assert not found.resumed.is_finished
+    again = start_training(checkpoint, found.resumed.root)
+    finish(adapted, found.adapted)
+    finish(again, found.resumed)
+    return found

@@ -17,6 +17,7 @@ from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
+from microcoder.training.engine_inputs import EngineInputs
 from microcoder.training.engines.trl import engine
 from microcoder.training.engines.trl.sampling import apart, set_sampling, start_sampler
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
@@ -35,15 +36,9 @@ def judge() -> Iterator[Judge]:
 
 def build(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes})
-    trainer = engine._build_trainer(
-        config,
-        policy=engine.load_policy(config, observer=Silent()),
-        tasks=load_tasks(config),
-        judge=judge,
-        run=RunDirectory(run),
-        run_clock=RunClock(),
-        observer=Silent(),
-    )
+    policy = engine.load_policy(config, observer=Silent())
+    inputs = EngineInputs(config, policy, load_tasks(config), judge, RunDirectory(run), Silent())
+    trainer = engine._build_trainer(inputs, RunClock())
     assert trainer.model is not None
     trainer.model.train()
     return trainer

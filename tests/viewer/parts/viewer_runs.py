@@ -10,10 +10,50 @@ from typing import Any
 from synthetic_run import Recipe, write_run
 
 from microcoder.runs import RunDirectory, read_rollouts, write_rollouts
+from microcoder.viewer import Collection
+from microcoder.viewer.index import Index, IndexBuilder
 
 Row = dict[str, Any]
 HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script></pre></script>&lt;b&gt;\u202e\x1b[31m\x00'
 """Text that hurts a page which takes it for markup, a terminal that obeys it, or an eye that trusts its direction."""
+
+
+LIGHT_ROWS: list[Row] = [
+    {
+        "step": 1,
+        "row": 0,
+        "problem_id": "abc/1",
+        "verdict": "accepted",
+        "num_tokens": 10,
+        "advantage": 0.5,
+        "reward": 1.0,
+    },
+    {
+        "step": 1,
+        "row": 1,
+        "problem_id": "abc/1",
+        "verdict": "wrong_answer",
+        "num_tokens": 30,
+        "advantage": -0.5,
+        "reward": 1.0,
+    },
+    {"step": 1, "row": 2, "problem_id": "abd/2", "verdict": "no_code", "is_truncated": True, "masked_why": "truncated"},
+    {"step": 0, "row": 0, "problem_id": "ABD/3", "verdict": "accepted", "num_tokens": 20, "split": "heldout"},
+    {"step": 12, "row": 0, "problem_id": "abc/1", "verdict": "sandbox_fault", "tier": "hard"},
+]
+"""Light values of five rollouts, as a source puts them into an index."""
+
+
+def index_of(rows: list[Row]) -> Index:
+    builder = IndexBuilder()
+    builder.put_rows("file", [{"split": "train", **row} for row in rows])
+    return builder.build()
+
+
+def records_of(collection: Collection, run: str) -> list[Row]:
+    """All light rows of a run, in the order of its index."""
+    index = collection[run].index()
+    return [index.record(place) for place in range(len(index))]
 
 
 def write_lines(path: Path, rows: Iterable[Row]) -> Path:

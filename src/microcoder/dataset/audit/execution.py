@@ -13,7 +13,6 @@ from microcoder.dataset.verify.settings import VerifySettings
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.types import Verdict
 
-RUN_KINDS = ("not_run", "reference_fails", "some_reference_fails", "wrong_passes", "trivial_passes", "slow_tests")
 _MOST_ACCEPTED, _MOST_WRONG, _MOST_TESTS = 3, 12, 50
 _SLOW_TEST_SECONDS, _SLOW_SECONDS = 5.0, 30.0
 _NAMES_SHOWN = 3

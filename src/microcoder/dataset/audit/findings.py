@@ -17,7 +17,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "only_shown_tests": "every test is an example that the statement shows: an answer can be read off it",
         "few_tests": "fewer than five tests",
         "needs_checker": "several answers are right, and nothing but a comparison decides",
-        "wrong_bounds": "a bound such as 105 that was 10^5",
+        "wrong_bounds": "a bound such as 105 that was, or may have been, 10^5",
         "no_licence": "no licence is named",
         "benchmark_copy": "it is a problem of a benchmark",
         "near_duplicate": "another row is the same problem",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from microcoder.dataset.audit.findings import KINDS, AuditedRow
 from microcoder.dataset.verify.rates import rate_with_interval
-from microcoder.runs import write_json, write_text
+from microcoder.files import write_json, write_text
 
 _EXAMPLES = 5
 _MOST_SHOWN = 300

@@ -37,8 +37,8 @@ from microcoder.dataset.verify.store import VerdictStore
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge
 from microcoder.evaluator.packages import STANDARD
+from microcoder.files import hold_lock, write_json
 from microcoder.formats.candidates import Candidate, Rejection
-from microcoder.runs import hold_lock, write_json
 
 ROWS_FILE, REPORT_FILE = "rows.jsonl", "report.md"
 _BATCH_ROWS = 8

@@ -5,17 +5,16 @@ Read by hand, without `datasets`: the published loader is a script, which `datas
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from microcoder.dataset.benchmarks.question import Question
+from microcoder.dataset.benchmarks.rows import FileRow, read_file
 from microcoder.errors import ConfigError, DataError
 from microcoder.evaluator import check_problem
 from microcoder.formats.livecodebench import MEMORY_LIMIT_MIB, TIME_LIMIT_SECONDS
@@ -23,6 +22,7 @@ from microcoder.formats.rows import read_problem
 from microcoder.types import Dialect, Problem
 
 NEWEST_VERSION = 6
+_WHAT = "LiveCodeBench file"
 
 _TEXTS = (
     "question_title",
@@ -124,8 +124,9 @@ def read_livecodebench(
     questions: dict[str, Question] = {}
     num_rows = 0
     for file in find_files(path, release):
-        for row in _read_rows(file):
+        for row in read_file(file, _WHAT):
             num_rows += 1
+            _check(row)
             held = _read_date(row)
             if not selection.holds(row.values["platform"], row.values["difficulty"], held):
                 continue
@@ -146,21 +147,6 @@ def read_livecodebench(
     return [questions[name] for name in sorted(questions)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    where: str
-    values: Mapping[str, Any]
-    digest: str
-    read_again: Callable[[], bytes]
-
-
-def _read_rows(path: Path) -> Iterator[_Row]:
-    for number, line, read_again in _read_lines(path):
-        where = f"LiveCodeBench file {path} line {number}"
-        digest = hashlib.sha256(line).hexdigest()
-        yield _Row(where, _parse(line, where), digest, read_again)
-
-
 def is_livecodebench(path: Path) -> bool:
     """Return whether a file, or a folder of files, is LiveCodeBench's: by the fields of its first row."""
     if path.is_dir():
@@ -168,64 +154,14 @@ def is_livecodebench(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        first = next(_read_lines(path), (0, b"", None))[1]
+        first = next(read_file(path, _WHAT), None)
     except DataError:
         return False  # whoever reads it says what is wrong
-    return all(f'"{name}"'.encode() in first for name in ("question_id", "question_content", "public_test_cases"))
+    return first is not None and {"question_id", "question_content", "public_test_cases"} <= first.values.keys()
 
 
-def _read_lines(path: Path) -> Iterator[tuple[int, bytes, Callable[[], bytes]]]:
-    if path.suffix == ".parquet":
-        yield from _read_parquet(path)
-        return
-    is_packed = path.suffix == ".gz"
-    try:
-        with gzip.open(path, "rb") if is_packed else path.open("rb") as file:
-            offset = 0
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    again = (lambda line=line: line) if is_packed else (lambda at=offset: _line_at(path, at))
-                    yield number, line, again
-                offset += len(line)
-    except FileNotFoundError:
-        raise DataError(f"LiveCodeBench file {path} does not exist; check the path") from None
-    except (OSError, EOFError) as error:
-        raise DataError(f"LiveCodeBench file {path} cannot be read ({type(error).__name__}: {error})") from None
-
-
-def _read_parquet(path: Path) -> Iterator[tuple[int, bytes, Callable[[], bytes]]]:
-    # Needs packages that the published files do without.
-    from microcoder.dataset.rowfiles import FilePart, list_parts, read_part
-
-    def lines(first: int, num_rows: int) -> Iterator[bytes]:
-        for row in read_part(path.parent, FilePart(path.name, first, num_rows)):
-            if row.values is None:
-                raise DataError(f"LiveCodeBench file {path} cannot be read ({': '.join(row.fault or ())})")
-            yield json.dumps(row.values, default=str).encode()
-
-    if not path.exists():
-        raise DataError(f"LiveCodeBench file {path} does not exist; check the path")
-    num_rows = sum(part.num_rows for part in list_parts(path.parent, path.name, 1 << 30))
-    for number, line in enumerate(lines(0, num_rows)):
-        yield number + 1, line, lambda at=number: next(lines(at, 1))
-
-
-def _line_at(path: Path, offset: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            return file.readline()
-    except OSError as error:
-        raise DataError(f"LiveCodeBench file {path} cannot be read again ({type(error).__name__})") from None
-
-
-def _parse(line: bytes, where: str) -> Mapping[str, Any]:
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON ({error}); download the file again") from None
-    if not isinstance(values, dict):
-        raise DataError(f"{where} holds {type(values).__name__}, not an object; is this a LiveCodeBench file?")
+def _check(row: FileRow) -> None:
+    values, where = row.values, row.where
     for name in _TEXTS:
         if not isinstance(values.get(name), str):
             what = f"is {type(values[name]).__name__}, not text" if name in values else "is missing"
@@ -233,10 +169,9 @@ def _parse(line: bytes, where: str) -> Mapping[str, Any]:
     for name in ("question_id", "question_content"):
         if not values[name].strip():
             raise DataError(f"{where}: {name} is empty; download the file again")
-    return values
 
 
-def _read_date(row: _Row) -> datetime:
+def _read_date(row: FileRow) -> datetime:
     text = row.values["contest_date"]
     try:
         return datetime.fromisoformat(text).replace(tzinfo=None)
@@ -244,16 +179,9 @@ def _read_date(row: _Row) -> datetime:
         raise DataError(f"{row.where}: contest_date {text!r} is no ISO date such as 2025-01-18T00:00:00") from None
 
 
-def _read_question(row: _Row, held: datetime, judged_by: Mapping[str, Any]) -> Question:
-    values = row.values
+def _read_question(row: FileRow, held: datetime, judged_by: Mapping[str, Any]) -> Question:
+    values, read_again = row.values, row.read_again
     problem = _read_problem(row, judged_by)
-
-    def load() -> Problem:
-        line = row.read_again()
-        if hashlib.sha256(line).hexdigest() != row.digest:
-            raise DataError(f"{row.where} has changed since it was first read; start again")
-        return _read_problem(_Row(row.where, _parse(line, row.where), row.digest, row.read_again), judged_by)
-
     return Question(
         id=values["question_id"],
         title=values["question_title"],
@@ -264,11 +192,11 @@ def _read_question(row: _Row, held: datetime, judged_by: Mapping[str, Any]) -> Q
         starter_code=values["starter_code"],
         fn_name=problem.fn_name,
         digest=hashlib.sha256(f"{row.digest}{sorted(judged_by.items())}".encode()).hexdigest()[:16],
-        load=load,
+        load=lambda: _read_problem(read_again(), judged_by),
     )
 
 
-def _read_problem(row: _Row, judged_by: Mapping[str, Any]) -> Problem:
+def _read_problem(row: FileRow, judged_by: Mapping[str, Any]) -> Problem:
     values = row.values
     try:
         read = read_problem(values, "livecodebench")

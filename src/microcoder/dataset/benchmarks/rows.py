@@ -1,15 +1,15 @@
-"""Rows of a published file: JSON lines, plain or gzipped, or one JSON list; each with where it stands."""
+"""Rows of a published file, with where each stands; here a row that cannot be read is an error."""
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from microcoder.dataset.rowfiles import LISTS, FilePart, RawRow, list_parts, read_part
 from microcoder.errors import DataError
 from microcoder.formats.evalplus import plus_tests
 from microcoder.formats.row import Malformed, Row
@@ -106,31 +106,54 @@ def read_published(path: Path, what: str) -> list[PublishedRow]:
     Raises:
         DataError: the file is missing or empty, or holds something else: which line, what is wrong.
     """
-    try:
-        packed = path.read_bytes()
-        text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8")
-    except FileNotFoundError:
-        raise DataError(f"{what} {path} does not exist; check the path") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})") from None
-    rows = []
-    if text.lstrip().startswith("["):
-        rows = [(f"{what} {path} item {n}", value) for n, value in enumerate(_parse(text, f"{what} {path}"), 1)]
-    else:
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                where = f"{what} {path} line {number}"
-                rows.append((where, _parse(line, where)))
-    for where, value in rows:
-        if not isinstance(value, dict):
-            raise DataError(f"{where} holds {type(value).__name__}, not an object")
+    rows = [PublishedRow(row.where, row.values) for row in read_file(path, what)]
     if not rows:
         raise DataError(f"{what} {path} is empty; it needs one JSON object a line")
-    return [PublishedRow(where, value) for where, value in rows]
+    return rows
 
 
-def _parse(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON ({error}); fix that line or download the file again") from None
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A row as it stands in a file."""
+
+    where: str
+    values: Mapping[str, Any]
+    digest: str
+    read_again: Callable[[], FileRow]
+    """Reads it from the file once more; raises DataError where that has changed."""
+
+
+def read_file(path: Path, what: str) -> Iterator[FileRow]:
+    """Yield the rows of a file, one at a time; of what is not packed none is kept.
+
+    Raises:
+        DataError: the file is missing, or a row is no object: which line, what is wrong.
+    """
+    if not path.is_file():
+        raise DataError(f"{what} {path} does not exist; check the path")
+    # Lines that are not packed are found again by their offset, rows of Parquet by their number.
+    is_found_by_offset = path.name.endswith((".jsonl", ".ndjson"))
+    for part in list_parts(path.parent, path.name, 1 if is_found_by_offset else 1 << 30):
+        for number, row in enumerate(read_part(path.parent, part)):
+            place = part if is_found_by_offset else FilePart(part.file, part.first + number, 1)
+            yield _read(row, path, place, what)
+
+
+def _read(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
+    where = f"{what} {path} {'item' if path.name.endswith(LISTS) else 'line'} {row.place.rpartition(':')[2]}"
+    if row.values is None:
+        reason, detail = row.fault or ("", "")
+        said = {"not_json": f"is not JSON ({detail})", "not_an_object": f"holds {detail}, not an object"}
+        raise DataError(f"{where} {said.get(reason, f'cannot be read ({detail})')}; download the file again")
+    digest = hashlib.sha256(row.raw or json.dumps(dict(row.values), default=str).encode()).hexdigest()
+
+    def read_again() -> FileRow:
+        found = next(read_part(path.parent, place), None)
+        if found is None or (again := _read(found, path, place, what)).digest != digest:
+            raise DataError(f"{where} has changed since it was first read; start again")
+        return again
+
+    if path.suffix in (".gz", ".zst"):
+        # All that stands before it would have to be unpacked once more.
+        return FileRow(where, row.values, digest, lambda: FileRow(where, row.values or {}, digest, read_again))
+    return FileRow(where, row.values, digest, read_again)

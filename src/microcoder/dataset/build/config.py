@@ -113,8 +113,8 @@ class BuildConfig(Config):
     ray_address: str | None = None
     """Of a running cluster; None starts one here."""
     workers: int | None = Field(default=None, ge=1)
-    """Processes at the same time; one a core where none is given. Where programs run (verify, a model's attempts): so
-    many programs, with Ray on each node."""
+    """Processes at the same time, with Ray on each node; one a core where none is given. Where programs run (verify, a
+    model's attempts): so many programs."""
     process: ProcessSettings = ProcessSettings()
     filter: FilterSettings = FilterSettings()
     behaviour: BehaviourSettings = BehaviourSettings()

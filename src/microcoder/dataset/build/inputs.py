@@ -16,8 +16,8 @@ from microcoder.dataset.pipeline.steps import digest
 from microcoder.dataset.rowfiles import FilePart
 from microcoder.dataset.sources import Shard, Source, list_files, list_shards, open_source
 from microcoder.errors import DataError
+from microcoder.files import write_json
 from microcoder.formats.lookup import find_source
-from microcoder.runs import write_json
 
 _BLOCK_BYTES = 1 << 20
 

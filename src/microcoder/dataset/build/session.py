@@ -23,10 +23,11 @@ from microcoder.dataset.release.page import write_page
 from microcoder.dataset.release.reading import write_reading
 from microcoder.dataset.release.tables import MARKER, write_tables
 from microcoder.errors import DataError
+from microcoder.files import hold_lock, write_json
 from microcoder.formats.candidates import STAGES, Candidate, Rejection, Stage
-from microcoder.runs import hold_lock, write_json
 
 _RELEASE_CODE = "microcoder.dataset.release"
+_OFFLINE = "rank correlations; on contests of another kind 0.26 (docs/dataset-verify.md)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def _figures(
         },
         "difficulty": {
             "predictor": config.difficulty.predictor,
-            **({"quality": predictor.quality} if config.difficulty.predictor == "offline" else {}),
+            **({"quality": predictor.quality, "note": _OFFLINE} if config.difficulty.predictor == "offline" else {}),
         },
         "verification": {"problems_tried": verified.num_in, "problems_kept": verified.num_kept, **rates},
     }

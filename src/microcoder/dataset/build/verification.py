@@ -27,9 +27,9 @@ from microcoder.dataset.verify import (
     gather,
 )
 from microcoder.errors import DataError
+from microcoder.files import write_json
 from microcoder.formats.candidates import Candidate
 from microcoder.pieces import cut_pieces
-from microcoder.runs import write_json
 
 _LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
 """Problems that are verified together."""

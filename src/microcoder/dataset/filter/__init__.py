@@ -18,7 +18,7 @@ from microcoder.dataset.filter.licences import LicenceSettings, check_licence, n
 from microcoder.dataset.filter.merging import merge
 from microcoder.dataset.filter.quality import QualitySettings, check_quality
 from microcoder.dataset.filter.recency import RecencySettings, check_recency
-from microcoder.dataset.filter.stage import FilterSettings, apply_groups, deduplicate, filter_row
+from microcoder.dataset.filter.stage import FilterSettings, filter_row
 
 __all__ = [
     "ContaminationIndex",
@@ -31,12 +31,10 @@ __all__ = [
     "LicenceSettings",
     "QualitySettings",
     "RecencySettings",
-    "apply_groups",
     "build_index",
     "check_licence",
     "check_quality",
     "check_recency",
-    "deduplicate",
     "describe",
     "filter_row",
     "find_duplicates",

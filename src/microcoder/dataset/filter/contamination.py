@@ -25,13 +25,14 @@ from microcoder.dataset.filter.fingerprints import (
     title_key,
     words,
 )
+from microcoder.dataset.filter.meaning import MeaningIndex, MeaningSettings, index_meaning
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.html import looks_like_html
 from microcoder.dataset.process.sections import normalise
 from microcoder.dataset.process.tex import looks_like_tex
 from microcoder.formats.candidates import Candidate
 
-Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "behaviour"]
+Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "meaning", "behaviour"]
 
 
 class ContaminationSettings(Config):
@@ -55,6 +56,7 @@ class ContaminationSettings(Config):
     """Values that the equal examples must have together (our choice)."""
     min_title_words: int = Field(default=4, ge=1)
     """A title of so many words is enough; a shorter one only with something else in common (our choice)."""
+    meaning: MeaningSettings = MeaningSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Hit:
     """`dataset/row` of the benchmark's problem."""
     by: Evidence
     score: float
-    """Share for words and literals, number of equal examples, 1 otherwise."""
+    """Share for words and literals, number of equal examples, similarity for meaning, 1 otherwise."""
     detail: str
 
 
@@ -105,11 +107,13 @@ class ContaminationIndex:
     by_example: dict[int, list[int]]
     words: _Grams
     literals: _Grams
+    meaning: MeaningIndex | None
 
 
 def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings | None = None) -> ContaminationIndex:
     """Index the problems of one benchmark or several, each as found and, where it is a page or TeX, as cleaned too."""
     settings = settings or ContaminationSettings()
+    benchmark = list(benchmark)
     problems = sorted((text for problem in benchmark for text in _texts_of(problem)), key=lambda problem: problem.id)
     by_title: dict[str, list[int]] = {}
     by_signature: dict[str, list[int]] = {}
@@ -131,6 +135,7 @@ def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings 
         by_example=by_example,
         words=_Grams.build([gram_hashes(words(text), settings.word_gram_length) for text in texts]),
         literals=_Grams.build([literal_hashes(literals(text), settings.literal_gram_length) for text in texts]),
+        meaning=index_meaning(benchmark, settings.meaning),
     )
 
 
@@ -165,6 +170,9 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
         hits += _by_grams(text, index, support)
     hits += _by_examples(candidate, index, support)
     hits += _by_title(candidate, index, support)
+    if not hits and index.meaning is not None and (found := index.meaning.find(candidate)):
+        detail = f"similarity {found[1]:.3f}, above {index.meaning.bar:.3f}"
+        hits.append(Hit(found[0], "meaning", round(found[1], 3), detail))
     first: dict[str, Hit] = {}
     for hit in hits:
         first.setdefault(hit.problem_id, hit)

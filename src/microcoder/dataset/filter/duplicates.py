@@ -40,6 +40,8 @@ _MAX_SAME_TEXT = 8
 _LOOKS_AT_ONCE = 4096
 _MAX_TESTS = 32
 """First tests whose answers are compared; the statement's examples are among them as a rule."""
+_MAX_CHARACTERS = 1_000_000
+"""Of such a test: the words of a longer one would take gigabytes."""
 
 
 class DuplicateSettings(Config):
@@ -130,7 +132,7 @@ def _number(text: str) -> int:
 def _answers(candidate: Candidate) -> dict[int, int]:
     if candidate.checker.type in ("program", "unordered") or "many_answers" in candidate.flags:
         return {}
-    tests = candidate.tests[:_MAX_TESTS]
+    tests = [test for test in candidate.tests[:_MAX_TESTS] if len(test.input) + len(test.output) <= _MAX_CHARACTERS]
     return {_number(test.input.strip()): _number(" ".join(test.output.split())) for test in tests}
 
 

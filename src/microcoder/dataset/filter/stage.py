@@ -1,22 +1,18 @@
-"""The filter stage: row by row (quality, licence, recency, benchmarks), then over the whole set (duplicates)."""
+"""The filter stage, row by row: quality, licence, recency, benchmarks. Duplicates need every row (`duplicates.py`)."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.endpoint import Endpoint, EndpointSettings
 from microcoder.dataset.filter.contamination import ContaminationIndex, ContaminationSettings, find_hits
-from microcoder.dataset.filter.duplicates import DuplicateGroup, DuplicateSettings, describe, find_duplicates
+from microcoder.dataset.filter.duplicates import DuplicateSettings
 from microcoder.dataset.filter.licences import LicenceSettings, check_licence
-from microcoder.dataset.filter.merging import merge
 from microcoder.dataset.filter.quality import QualitySettings, check_quality
 from microcoder.dataset.filter.recency import RecencySettings, check_recency
 from microcoder.dataset.filter.relevance import judge_relevance
 from microcoder.dataset.rejections import reject
-from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection
 
 
@@ -66,39 +62,3 @@ def filter_row(
     ):
         return reject(candidate, "filter", *found)
     return candidate
-
-
-def deduplicate(
-    candidates: Iterable[Candidate], settings: DuplicateSettings | None = None
-) -> tuple[list[Candidate], list[Rejection]]:
-    """Return one record per problem and a rejection for each that was merged into another, both sorted by id.
-
-    What is found does not depend on the order of the candidates.
-
-    Raises:
-        DataError: two candidates have one id, so one of them would be lost.
-    """
-    by_id: dict[str, Candidate] = {}
-    for candidate in sorted(candidates, key=lambda one: one.id):
-        if candidate.id in by_id:
-            raise DataError(
-                f"two candidates have the id {candidate.id!r} ({by_id[candidate.id].source_row!r} and "
-                f"{candidate.source_row!r}); an id is `dataset/row` and names one row: make the adapter's ids differ"
-            )
-        by_id[candidate.id] = candidate
-    groups = find_duplicates(describe(list(by_id.values()), settings), settings)
-    return apply_groups(by_id, groups)
-
-
-def apply_groups(
-    by_id: dict[str, Candidate], groups: Iterable[DuplicateGroup]
-) -> tuple[list[Candidate], list[Rejection]]:
-    """Merge each group into its kept record, and reject the others with its id."""
-    kept = dict(by_id)
-    rejected = []
-    for group in groups:
-        kept[group.kept] = merge(by_id[group.kept], [by_id[name] for name in group.dropped])
-        for name in group.dropped:
-            detail = f"{group.kept} by {group.why[name]}"
-            rejected.append(reject(kept.pop(name), "filter", "duplicate_of", detail))
-    return list(kept.values()), sorted(rejected, key=lambda rejection: rejection.id)

@@ -1,7 +1,7 @@
 """Runs steps over shards, and does only what is missing.
 
-Daft spreads the work; what was done is ours to know: each result is a file whose name holds the key of everything
-that decides it. A run that was killed finds its files and goes on; a changed step finds none of its own.
+What was done is known by its files: the name of each result holds the key of everything that decides it. A run that
+was killed finds its files and goes on; a changed step finds none of its own.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from microcoder.dataset.pipeline.parts import (
     SpilledRows,
     count_reasons,
     read_kept,
+    read_ticks,
     write_part,
 )
 from microcoder.dataset.pipeline.steps import BarrierStep, InputShard, MapStep, Step, digest, step_key
-from microcoder.dataset.pipeline.ticks import read_ticks
 from microcoder.dataset.pipeline.workers import Chain, Runner, open_barrier, run_chain
 from microcoder.errors import DataError
 

@@ -1,15 +1,14 @@
-"""Shards over the nodes of a Ray cluster: a worker on each, for steps that spread over a node's cores themselves."""
+"""Shards over the nodes of a Ray cluster: a worker a core, or one a node for steps that spread over its cores."""
 
 from __future__ import annotations
 
 import logging
 import os
-import pickle
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ray
 from ray.exceptions import RayError, RayTaskError
@@ -20,25 +19,32 @@ from microcoder.serving.ray_nodes import find_nodes, kill_actor, start_actor
 from microcoder.serving.ray_start import allow_slow_start
 
 if TYPE_CHECKING:
-    from microcoder.dataset.pipeline.workers import Chain, Looks
+    from microcoder.dataset.pipeline.workers import Chain, Looks, Runner
 
 _LOOK_SECONDS, _PAUSE_SECONDS, _REST_SECONDS = 5.0, 0.5, 15.0
 _MOST_LOSSES = 3
 _LOG = logging.getLogger(__name__)
 
 
-def run_on_nodes(
-    chain: Chain, given: Sequence[str], paths: Sequence[list[str]], address: str | None
-) -> Iterator[tuple[int, Looks]]:
-    """Have each shard taken through a chain by the next node that is free; a node has one shard at a time.
+class _Seat(NamedTuple):
+    """Of one worker."""
 
-    What a lost node had is begun again by another one; nodes that join are used.
+    node: str
+    number: int
+
+
+def run_on_nodes(
+    chain: Chain, given: Sequence[str], paths: Sequence[list[str]], runner: Runner
+) -> Iterator[tuple[int, Looks]]:
+    """Have each shard taken through a chain by the next worker that is free.
+
+    What a lost node had is begun again by others; nodes that join are used.
 
     Args:
         chain: the steps.
-        given: for each shard the part that the first step reads.
+        given: for each shard the part that the first step reads, or the description of the shard itself.
         paths: for each shard the parts of the steps.
-        address: of the cluster; None starts one here, unless this process has joined one.
+        runner: without an address a cluster is started here, unless this process has joined one.
 
     Yields:
         A shard's place in `given`, and its looks; in any order.
@@ -48,33 +54,34 @@ def run_on_nodes(
         MicroCoderError: what a step itself raises.
     """
     if not ray.is_initialized():
-        if address is None:
+        if runner.address is None:
             allow_slow_start(os.environ)
-        ray.init(address=address, log_to_driver=False)
-    crew = _Crew(chain)
+        ray.init(address=runner.address, log_to_driver=False)
+    crew = _Crew(chain, runner)
     waiting = deque(range(len(given)))
     losses: Counter[int] = Counter()
-    running: dict[Any, tuple[str, int]] = {}
+    running: dict[Any, tuple[_Seat, int]] = {}
     try:
         while waiting or running:
-            for node in crew.find_idle({node for node, _ in running.values()}):
+            for seat in crew.find_idle({seat for seat, _ in running.values()}):
                 if waiting:
                     place = waiting.popleft()
-                    running[crew.ask(node, given[place], paths[place])] = node, place
+                    running[crew.ask(seat, given[place], paths[place])] = seat, place
             if not running:
                 time.sleep(_PAUSE_SECONDS)
                 continue
             done, _ = ray.wait(list(running), timeout=_LOOK_SECONDS)
             for reference in done:
-                node, place = running.pop(reference)
+                seat, place = running.pop(reference)
                 try:
-                    found = pickle.loads(ray.get(reference))
-                except RayTaskError:
-                    raise
+                    found = ray.get(reference)
+                except RayTaskError as error:
+                    # Our own error comes out as itself, not as a fault of Ray's.
+                    raise error.cause if isinstance(error.cause, MicroCoderError) else error from None
                 except RayError as error:
-                    crew.dismiss(node)
+                    crew.dismiss(seat)
                     losses[place] += 1
-                    _LOG.warning("Ray node %s was lost with a shard: %s", node, type(error).__name__)
+                    _LOG.warning("Ray node %s was lost with a shard: %s", seat.node, type(error).__name__)
                     if losses[place] > _MOST_LOSSES:
                         raise EvaluatorFault(
                             f"{given[place]}: lost {losses[place]} times with its node ({type(error).__name__}); "
@@ -82,50 +89,55 @@ def run_on_nodes(
                         ) from None
                     waiting.appendleft(place)
                     continue
-                if isinstance(found, MicroCoderError):
-                    raise found
                 yield place, found
     finally:
         crew.close()
 
 
 class _Crew:
-    """A worker for each node that had something to do, and what all of them share."""
+    """A worker for each seat that had something to do, and what all of them share."""
 
-    def __init__(self, chain: Chain) -> None:
-        self._chain = chain
+    def __init__(self, chain: Chain, runner: Runner) -> None:
+        self._chain, self._runner = chain, runner
         here = ray.get_runtime_context().get_node_id()
         self._shared = {
             step.name: start_actor(_Shared, here, step.shares, step.settings) for step in chain.steps if step.shares
         }
-        self._workers: dict[str, Any] = {}
+        self._workers: dict[_Seat, Any] = {}
         self._resting: dict[str, float] = {}
 
-    def find_idle(self, busy: set[str]) -> list[str]:
-        """Return the nodes that may be given a shard.
+    def find_idle(self, busy: set[_Seat]) -> list[_Seat]:
+        """Return the seats that may be given a shard.
 
         Raises:
-            EvaluatorFault: there is none at all.
+            EvaluatorFault: no node has a processor.
         """
         nodes = find_nodes()
         if not nodes and not busy:
             raise EvaluatorFault("no node of the Ray cluster has a processor; start one with `ray start --num-cpus`")
         now = time.monotonic()
-        return [node for node in nodes if node not in busy and self._resting.get(node, 0.0) <= now]
+        seats = [
+            _Seat(node, number)
+            for node, cores in nodes.items()
+            if self._resting.get(node, 0.0) <= now
+            for number in range(1 if self._chain.is_alone else min(cores, self._runner.workers or cores))
+        ]
+        # Every node has a shard before one has two.
+        return sorted((seat for seat in seats if seat not in busy), key=lambda seat: seat.number)
 
-    def ask(self, node: str, given: str, paths: list[str]) -> Any:
-        """Give a node a shard; return the reference of its answer."""
+    def ask(self, seat: _Seat, given: str, paths: list[str]) -> Any:
+        """Give a worker a shard; return the reference of its answer."""
         from microcoder.dataset.pipeline.workers import ShardWorker
 
-        if node not in self._workers:
+        if seat not in self._workers:
             shared = {name: SharedHere(actor) for name, actor in self._shared.items()}
-            self._workers[node] = start_actor(ShardWorker, node, self._chain, None, shared)
-        return self._workers[node].work.remote(given, paths)
+            self._workers[seat] = start_actor(ShardWorker, seat.node, self._chain, None, shared)
+        return self._workers[seat].take.remote(given, paths)
 
-    def dismiss(self, node: str) -> None:
-        """End a node's worker, and leave the node alone for a while: Ray may not know yet that it is gone."""
-        kill_actor(self._workers.pop(node))
-        self._resting[node] = time.monotonic() + _REST_SECONDS
+    def dismiss(self, seat: _Seat) -> None:
+        """End a worker, and leave its node alone for a while: Ray may not know yet that it is gone."""
+        kill_actor(self._workers.pop(seat))
+        self._resting[seat.node] = time.monotonic() + _REST_SECONDS
 
     def close(self) -> None:
         """End all."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import pickle
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -20,6 +20,13 @@ from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection
 
 _SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa.string()), ("record", pa.string())])
+
+_GROUP_CHARACTERS = 4 << 20
+"""From which on a group of rows is written and read by itself."""
+
+
+_SECONDS_BETWEEN = 1.0
+_SUFFIX = ".rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +50,22 @@ class Part:
 
 
 def write_part(path: Path, rows: Sequence[Row]) -> None:
-    """Write a part by an atomic rename."""
-    table = pa.table(
-        {
-            "id": [row.id for row in rows],
-            "is_kept": [isinstance(row, Candidate) for row in rows],
-            "reason": ["" if isinstance(row, Candidate) else row.reason for row in rows],
-            "record": [row.model_dump_json(exclude_defaults=True) for row in rows],
-        },
-        schema=_SCHEMA,
-    )
+    """Write a part by an atomic rename, some rows at a time: their text is in memory besides the rows."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    pq.write_table(table, partial, compression="zstd")
+    # A dictionary of texts that are all different would only be built in vain.
+    with pq.ParquetWriter(partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
+        columns: list[list[Any]] = [[], [], [], []]
+        size = 0
+        for number, row in enumerate(rows, 1):
+            record = row.model_dump_json(exclude_defaults=True)
+            reason = "" if isinstance(row, Candidate) else row.reason
+            for column, value in zip(columns, (row.id, isinstance(row, Candidate), reason, record), strict=True):
+                column.append(value)
+            size += len(record)
+            if size >= _GROUP_CHARACTERS or number == len(rows):
+                writer.write_table(pa.table(columns, schema=_SCHEMA))
+                columns, size = [[], [], [], []], 0
     partial.replace(path)
 
 
@@ -98,9 +108,7 @@ class _SpilledTable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connection.close()
 
 
@@ -111,9 +119,9 @@ class SpilledRows(_SpilledTable):
 
     def add(self, path: Path, names: Collection[str]) -> None:
         """Take these rows of a part."""
-        table = _read(path, ["id", "record"])
-        rows = zip(table["id"].to_pylist(), table["record"].to_pylist(), strict=True)
-        self._connection.executemany("INSERT INTO rows VALUES (?, ?)", (row for row in rows if row[0] in names))
+        for table in _read(path, ["id", "record"]):
+            rows = zip(table["id"].to_pylist(), table["record"].to_pylist(), strict=True)
+            self._connection.executemany("INSERT INTO rows VALUES (?, ?)", (row for row in rows if row[0] in names))
 
     def find(self, names: Iterable[str]) -> dict[str, Candidate]:
         """Return some of the rows by their ids."""
@@ -147,12 +155,47 @@ class SpilledObservations(_SpilledTable):
 
 
 def _records(path: Path) -> Iterator[tuple[bool, str]]:
-    table = _read(path, ["is_kept", "record"])
-    yield from zip(table["is_kept"].to_pylist(), table["record"].to_pylist(), strict=True)
+    for table in _read(path, ["is_kept", "record"]):
+        yield from zip(table["is_kept"].to_pylist(), table["record"].to_pylist(), strict=True)
 
 
-def _read(path: Path, columns: list[str]) -> pa.Table:
+def _read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
+    """Yield the groups of rows of a part."""
     try:
-        return pq.read_table(path, columns=columns)
+        with pq.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number, columns=columns)
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path} is damaged ({error}); delete it and type the same command again") from None
+
+
+class Ticker:
+    """Tells how many of a shard's rows a step has done, on one machine and on many: a small file beside the part."""
+
+    def __init__(self, path: Path, num_rows: int) -> None:
+        self._tick = path.with_name(f".{path.name}{_SUFFIX}")
+        self._num_rows = num_rows
+        self._last = time.monotonic()
+
+    def tell(self, done: int) -> None:
+        """Say it, once a second."""
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN and self._num_rows:
+            self._last = now
+            self._tick.parent.mkdir(parents=True, exist_ok=True)
+            self._tick.write_text(f"{done / self._num_rows:.4f}")
+
+    def end(self) -> None:
+        """Take the file away: the part is whole."""
+        self._tick.unlink(missing_ok=True)
+
+
+def read_ticks(folder: Path) -> dict[str, float]:
+    """Return, by the name of a part that is being made, the share of its rows that is done."""
+    shares = {}
+    for tick in folder.glob(f".*{_SUFFIX}"):
+        try:
+            shares[tick.name[1 : -len(_SUFFIX)]] = float(tick.read_text())
+        except (OSError, ValueError):
+            continue  # taken away, or half written
+    return shares

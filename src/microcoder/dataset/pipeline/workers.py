@@ -1,26 +1,24 @@
-"""Worker processes: one shard after the other through a chain of steps, natively or on Ray, by Daft.
-
-On Ray, steps that run alone have a worker on each node (`nodes.py`).
-"""
+"""Worker processes: one shard after the other through a chain of steps, on this machine or on Ray's (`nodes.py`)."""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
-import pickle
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from microcoder.dataset.pipeline.parts import read_kept, write_part
+from microcoder.dataset.pipeline.parts import Ticker, read_kept, write_part
 from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, load, open_work
-from microcoder.dataset.pipeline.ticks import Ticker
-from microcoder.errors import DataError, MicroCoderError
+from microcoder.errors import DataError, EvaluatorFault
 from microcoder.formats.candidates import Candidate
 from microcoder.machine import count_processors
-from microcoder.serving.ray_start import allow_slow_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +27,9 @@ class Runner:
 
     kind: Literal["native", "ray"] = "native"
     workers: int | None = None
-    """Processes at the same time; None: one a core."""
+    """Processes at the same time, on Ray those of each node; None: one a core."""
     address: str | None = None
     """Of a Ray cluster; None starts one here."""
-
-    @property
-    def num_workers(self) -> int:
-        """Processes at the same time."""
-        return self.workers or count_processors()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,60 +77,74 @@ def run_chain(
 
     Raises:
         DataError: a step lost, added or reordered rows.
+        EvaluatorFault: a worker process or a node was lost.
         MicroCoderError: what a step itself raises, from a worker process as from this one.
     """
-    if chain.is_alone and runner.kind == "ray":
+    if runner.kind == "ray":
         from microcoder.dataset.pipeline.nodes import run_on_nodes
 
-        yield from run_on_nodes(chain, given, paths, runner.address)
+        yield from run_on_nodes(chain, given, paths, runner)
         return
-    workers = min(1 if chain.is_alone else runner.num_workers, len(given))
-    if workers == 1 and runner.kind == "native":
-        with ExitStack() as opened:
-            worker = ShardWorker(chain, opened)
-            for place, (first, of_shard) in enumerate(zip(given, paths, strict=True)):
-                yield place, worker.take(first, of_shard)
+    workers = min(1 if chain.is_alone else runner.workers or count_processors(), len(given))
+    if workers > 1:
+        yield from _run_in_processes(chain, given, paths, workers)
         return
-    import daft
+    with ExitStack() as opened:
+        worker = ShardWorker(chain, opened)
+        for place, (first, of_shard) in enumerate(zip(given, paths, strict=True)):
+            yield place, worker.take(first, of_shard)
 
-    # Natively is how Daft runs where nothing else was said; it can be said only once in a process.
-    if runner.kind == "ray":
-        if runner.address is None:
-            allow_slow_start(os.environ)
-        daft.set_runner_ray(address=runner.address, noop_if_initialized=True)
-    work = daft.cls(ShardWorker, max_concurrency=workers, use_process=True)(chain)
-    frame = daft.from_pydict({"place": list(range(len(given))), "given": list(given), "paths": list(paths)})
-    frame = frame.into_batches(1) if runner.kind == "native" else frame.into_partitions(len(given))
-    for row in frame.select(frame["place"], work(frame["given"], frame["paths"]).alias("looks")).iter_rows():
-        # Written by our own worker a moment ago, and kept in no file.
-        found: Looks | MicroCoderError = pickle.loads(row["looks"])
-        if isinstance(found, MicroCoderError):
-            raise found
-        yield row["place"], found
+
+def _run_in_processes(
+    chain: Chain, given: Sequence[str], paths: Sequence[list[str]], workers: int
+) -> Iterator[tuple[int, Looks]]:
+    # Spawned, not forked: this process has threads.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(chain,)) as pool:
+        places = {pool.submit(_take_shard, *of_shard): at for at, of_shard in enumerate(zip(given, paths, strict=True))}
+        try:
+            for future in as_completed(places):
+                yield places[future], future.result()
+        except BrokenProcessPool:
+            raise EvaluatorFault(
+                "a worker process was killed, as a rule for want of memory; type the same command again with fewer "
+                "--workers or less --bytes-per-shard, what is done is kept"
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+_WORKER: list[ShardWorker] = []
+"""Of a worker process."""
+
+
+def _start_worker(chain: Chain) -> None:
+    _WORKER.append(ShardWorker(chain))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A worker of a build that was killed would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _take_shard(given: str, paths: list[str]) -> Looks:
+    return _WORKER[0].take(given, paths)
 
 
 class ShardWorker:
     """One worker process: set up once for a chain, then one shard after the other."""
 
     def __init__(self, chain: Chain, opened: ExitStack | None = None, shared: Mapping[str, Any] | None = None) -> None:
-        # Daft never closes its workers; what they opened ends with the process.
+        # What a process of its own opened ends with it.
         self._opened = opened or ExitStack()
         self._shared = dict(shared or {})
         self._chain = chain
         self._works: dict[str, Work] = {}
         self._barrier: Barrier | None = None
-
-    def __call__(self, given: str, paths: list[str]) -> bytes:
-        """Do what `work` does, by the name that Daft knows."""
-        return self.work(given, paths)
-
-    def work(self, given: str, paths: list[str]) -> bytes:
-        """Take a shard, and return its looks, or our own error, as they travel between processes."""
-        try:
-            return pickle.dumps(self.take(given, paths))
-        except MicroCoderError as error:
-            # Raised here, it would come out of Daft as a fault of Daft's, and out of Ray as one of Ray's.
-            return pickle.dumps(error)
 
     def take(self, given: str, paths: list[str]) -> Looks:
         """Make the parts of a shard that are missing; return what the barrier has to know of the last."""

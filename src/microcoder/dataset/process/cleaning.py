@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from microcoder.dataset.process.html import decode_entities, drop_embedded, html_to_markdown, looks_like_html
-from microcoder.dataset.process.spans import CODE, outside, replace_between
+from microcoder.dataset.process.spans import outside, replace_between
 from microcoder.dataset.process.tex import looks_like_tex, tex_to_markdown
 
 _NOISE_LINE = re.compile(
@@ -125,8 +125,3 @@ def clean(text: str) -> Cleaned:
         if text == before:
             break
     return Cleaned(text, tuple(done))
-
-
-def has_code(text: str) -> bool:
-    """Tell whether a text holds Markdown code."""
-    return CODE.search(text) is not None

@@ -50,7 +50,7 @@ _FILE_IO = re.compile(
 _MANY_ANSWERS = re.compile(
     r"\b(?:if|when|should|in case) there (?:are|is|exist|be) (?:multiple|several|many|more than one)\b"
     r"(?![^.\n,]{0,30}\b(?:person|people|player|team|friend)s?\b)[^.\n]{0,60}"
-    r"\b(?:any|either|one of them|whichever)\b"
+    r"(?<!choose )(?<!pick )(?<!select )\b(?:any|either|one of them|whichever)\b"
     r"|\b(?:print|output|return|find|report|write) any (?:of (?:them|the)|one|valid|such|"
     r"solution|answer|possible|correct)"
     r"|\bany (?:valid |correct |possible |such |of the )?(?:answers?|solutions?|outputs?|orders?|"
@@ -78,6 +78,8 @@ _LESS = ("<", "≤", "⩽", "&le;", "\\")
 
 _FEW_WORDS = 25
 _BEFORE_IMAGE = 400
+_MOST_OF_A_SAMPLE = 50_000
+"""Characters; a longer test is none that a statement shows."""
 
 
 class Bound(NamedTuple):
@@ -200,7 +202,8 @@ def _is_told_by_image(told: str) -> bool:
 def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
     outputs: dict[str, set[str]] = {}
     for test in candidate.tests:
-        outputs.setdefault(values_of(test.input), set()).add(values_of(test.output))
+        if len(test.input) + len(test.output) <= _MOST_OF_A_SAMPLE:
+            outputs.setdefault(values_of(test.input), set()).add(values_of(test.output))
     flags = set()
     for given, printed in samples_of(sections):
         if given not in outputs:

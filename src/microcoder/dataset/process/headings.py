@@ -47,7 +47,7 @@ _EXAMPLE_OUTPUT = re.compile(
 _INLINE = re.compile(
     r"^[ \t>*_-]*(?P<word>sample input|sample output|input|output|explanation|expected output|输入|输出|"
     r"解释|入力|出力|説明|"
-    r"indata|utdata|entrada|salida|ввод|вывод|explicación)\s*\d{0,2}[*_]*\s*[:：=][*_]*[ \t]*(?P<rest>\S.*)$",
+    r"indata|utdata|entrada|salida|ввод|вывод|explicación)\s*\d{0,2}[*_]*\s*[:：=][*_]*+[ \t]*(?P<rest>\S.*)$",
     re.IGNORECASE,
 )
 _INLINE_PARTS = {

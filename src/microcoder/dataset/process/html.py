@@ -31,21 +31,26 @@ _LABEL = re.compile(r"(?:input|output|输入|输出|入力|出力)\s*[:：]", re
 _HEAD_LINES = ("time-limit", "memory-limit", "input-file", "output-file")
 """Codeforces' lines about limits, which the record holds anyway."""
 _EMBEDDED = re.compile(r"data:image/[\w.+-]{1,40};base64,[A-Za-z0-9+/=\s]*", re.IGNORECASE)
+_DRAWING = re.compile(r"<\?xml[^<>]{0,200}\?>\s*(?=(?:<!--[^<>]{0,200}-->\s*)?<svg)")
+_QUOTED = re.compile(r"(?<![=\w])\"[^\"\n]*<[^\"\n]*\"")
+_EMPHASIS = ("b", "strong", "i", "em")
 _ITEM = re.compile(r"<(/?)(li|ul|ol)\b[^<>]*>", re.IGNORECASE)
-_SAMPLE = re.compile(r"(sample|example)s?\s+(in|out)put\s*(\d*)", re.IGNORECASE)
+_SAMPLE = re.compile(r"(?:(?:sample|example)s?\s+)?(in|out)put\s*(\d*)", re.IGNORECASE)
 
 
 def drop_embedded(text: str) -> str:
     """Return the text without the pictures that it carries as base64 or drawn, each named in its place."""
     text = _EMBEDDED.sub("embedded", text) if "base64" in text else text
+    text = _DRAWING.sub("", text) if "<?xml" in text else text
     return replace_between(text, "<svg", "</svg>", '<img src="drawn">')
 
 
 def looks_like_html(text: str) -> bool:
-    """Tell HTML from a text that has a `<` in it; tags inside code do not count."""
+    """Tell HTML from a text that has a `<` in it; tags inside code and between quotes do not count."""
     found: list[str] = []
 
     def look(piece: str) -> str:
+        piece = _QUOTED.sub(" ", piece) if '"' in piece else piece
         found.extend(_OPENING.findall(piece))
         found.extend(_CLOSING.findall(piece))
         return piece
@@ -80,6 +85,12 @@ def html_to_markdown(text: str) -> str:
         _mark_formula(element)
     for element in soup.find_all(["sup", "sub"]):
         element.replace_with(_script(element.get_text(), "^" if element.name == "sup" else "_"))
+    for element in soup.find_all(_EMPHASIS):
+        _keep_apart(element)
+    for element in soup.find_all(["code", "tt", "span", "font"]):
+        # Code around a block of code would be fenced twice.
+        if element.find("pre"):
+            element.unwrap()
     _lay_out_samples(soup)
     for element in soup.find_all("pre"):
         _unwrap_example(soup, element)
@@ -148,19 +159,36 @@ def _mark_formula(element: Any) -> None:
         element.replace_with(f"${inner}$")
 
 
+def _keep_apart(element: Any) -> None:
+    """A star that multiplies is no mark of the emphasis beside it."""
+    from bs4 import NavigableString
+
+    before, after = element.previous_sibling, element.next_sibling
+    if isinstance(before, NavigableString) and before.endswith("*"):
+        before.replace_with(f"{before[:-1].rstrip()} * ")
+    if isinstance(after, NavigableString) and after.startswith("*"):
+        after.replace_with(f" * {after[1:].lstrip()}")
+
+
 def _script(inner: str, sign: str) -> str:
     inner = inner.strip()
-    return f"{sign}{inner}" if len(inner) <= 1 or inner.isalnum() else f"{sign}({inner})" if inner else ""
+    if not inner:
+        return ""
+    return f"{sign}{inner}" if len(inner) == 1 or inner.isalnum() else f"{sign}({inner})"
 
 
 def _lay_out_samples(soup: Any) -> None:
     """Turn samples that lie beside each other, in a table or in boxes, into headings with code below."""
     for table in soup.find_all("table"):
-        heads = [cell.get_text(" ", strip=True) for cell in table.find_all("th")]
         codes = table.find_all("pre")
-        named = [head for head in heads if _SAMPLE.fullmatch(head)]
-        if codes and len(named) == len(codes):
-            _replace(soup, table, [(head, _code_of(code)) for head, code in zip(named, codes, strict=True)])
+        said = [cell.get_text(" ", strip=True) for cell in table.find_all(["th", "td"]) if not cell.find("pre")]
+        heads = [f"Sample {found[1]}put {found[2]}" for text in said if (found := _SAMPLE.fullmatch(text))]
+        if codes and len(heads) == len(codes):
+            _replace(soup, table, [(head, _code_of(code)) for head, code in zip(heads, codes, strict=True)])
+        elif codes:
+            # A table of blocks of code is there for its looks.
+            for part in (*table.find_all(["thead", "tbody", "tr", "th", "td"]), table):
+                part.unwrap()
     for box in soup.find_all("div", class_="sample-test"):
         # Codeforces: a box for the input and one for the output, each with its title.
         pairs = [

@@ -18,6 +18,9 @@ _BAKED = (
     r"the (?:solution )?code in[ \t]*(?:\n```python\n[^`]*```(?: at the end\.?)?)?",
     r"You will be given a question \(problem specification\) and will generate a correct Python program[^\n]*$",
     r"You are an expert (?:Python|competitive|code)[^\n]*$",
+    r"You are a helpful and harmless assistant\.[^\n]*$",
+    r"(?:Please )?use [\w+#]+ (?:programming )?language only\.?[ \t]*$",
+    r"You must use ```[\w+#]+ for just the final solution code block[^\n]*\n```[\w+#]+\n[^`]{0,80}```[ \t]*$",
     r"Please (?:complete|use) the (?:code|following)[^\n]{0,60}(?:below|starter code)[^\n]{0,60}:?[ \t]*$",
     r"请完成下面的代码来解决上述问题[:：]?[ \t]*$",
     r"(?:Present|Put|Enclose|Wrap) (?:the|your) (?:code|solution|answer)[^\n]{0,80}(?:code block|"

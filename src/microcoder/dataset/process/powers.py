@@ -2,7 +2,7 @@
 
 | seen | why it is enough |
 |---|---|
-| `2 * 104` at the end of a range, `109 + 7`, `231 - 1`, `within 10-5` | nobody writes these numbers so |
+| `2 * 104` at the end of a range, `109 + 7`, `220 - 1`, `within 10-5`, `O(n2)` | nobody writes these so |
 | `-105 <= x <= 105` | a symmetric range ends in a round number |
 | ends of two ranges or more, and no power in the text that came through | one may be a coincidence |
 | a test holds more than the end of the range | as it stands it is wrong |
@@ -22,7 +22,7 @@ from microcoder.types import TestCase
 _LESS = r"(?:<=?|≤|⩽|>=?|≥|⩾|\\[lg]eq?(?:slant)?(?![a-z])|&[lg]t;=?)"
 _LOST = re.compile(
     r"(?<![\w.^*\\])(?P<sign>-?)(?P<factor>\d[ ]?(?:\*|×|⋅|·|x|\\times|\\cdot)[ `]{0,3})?"
-    r"10(?P<power>[2-9]|1[0-8])(?![\w.^]|,\d)"
+    r"10(?P<power>[2-9]|1[0-8]|100)(?![\w.^]|,\d)"
 )
 _GAP = r"[ `*$]{0,6}"
 _BEHIND = re.compile(
@@ -31,10 +31,13 @@ _BEHIND = re.compile(
 )
 _AHEAD = re.compile(rf"{_GAP}{_LESS}|{_GAP},{_GAP}-?[\d^*(][^\])\n]{{0,20}}[\])]")
 _MODULUS = re.compile(r"(?<![\w.^*])10(?P<power>9)(?=[ ]*\+[ ]*[79]\b)")
-_MACHINE = re.compile(r"(?<![\w.^*])2(?P<power>31|32|63|64)(?=[ ]*-[ ]*1\b)")
+_MACHINE = re.compile(r"(?<![\w.^*])2(?P<power>31|32|63|64|(?:(?<=[<=] 2)|(?<=exceed 2))[1-6]\d)(?=[ ]*-[ ]*1\b)")
 _MACHINE_LOW = re.compile(rf"(?<=-)2(?P<power>31|63)(?={_GAP}{_LESS})")
+_COST = re.compile(r"\bO\((?P<before>[a-z* ]{0,20}[a-z])(?P<power>[23])(?=[ )*+])")
+_POWER_OF = re.compile(r"\binteger (?P<name>[a-z]) such that [a-z] == \d(?P<power>(?P=name))\b")
 _TOLERANCE = re.compile(
-    r"(?P<before>\b(?:within|errors?\b[^.\n]{0,40}?|precision\b[^.\n]{0,20}?|tolerance\b[^.\n]{0,20}?)[ ]*`?)"
+    r"(?P<before>\b(?:within|errors?\b[^.\n]{0,40}?|precision\b[^.\n]{0,20}?|tolerance\b[^.\n]{0,20}?"
+    r"|difference\b[^.\n]{0,12}? less than)[ ]*`?)"
     r"10-(?P<power>[1-9]|1[0-2])(?!\d)(?=[^\n]{0,40}\b(?:of|answer|error|accept|relative|absolute)|`?[.)\n])"
 )
 _HAS_POWER = re.compile(r"(?<![\w.])(?:10|2)[ }]?(?:\^|\*\*)[ ]?\{?\d|(?<![\w.])(?:10|2)[⁰¹²³⁴-⁹]")
@@ -42,6 +45,8 @@ _NUMBER = re.compile(r"-?\d+")
 LOST_IN = frozenset({"leetcodedataset", "deepseek_leetcode"})
 """Formats whose published rows have lost every superscript (see docs/dataset.md for the count)."""
 _MOST_NUMBERS = 100_000
+_MOST_CHARACTERS = 2_000_000
+"""Of a test, which may have a hundred times as many."""
 _WINDOW = 60
 
 
@@ -70,10 +75,9 @@ def restore_powers(
     why: list[str] = []
     for pattern, reason in (
         (_MODULUS, "a modulus"), (_MACHINE, "a machine's integer"), (_MACHINE_LOW, "a machine's integer"),
+        (_COST, "an order of growth"), (_POWER_OF, "a power is asked for"),
     ):  # fmt: skip
-        text = _sub(
-            pattern, lambda found: f"{found[0].removesuffix(found['power'])}^{found['power']}", text, why, reason
-        )
+        text = _sub(pattern, _lift, text, why, reason)
     text = _sub(_TOLERANCE, lambda found: f"{found['before']}10^-{found['power']}", text, why, "a tolerance")
     ends = [found for found in _LOST.finditer(text) if _ends_a_range(text, found)]
     if not ends:
@@ -87,6 +91,11 @@ def restore_powers(
     at = {found.start() for found in ends}
     lifted = _LOST.sub(lambda found: _lift(found) if found.start() in at else found[0], text)
     return Restored(lifted, tuple(dict.fromkeys(why)), is_unclear=False)
+
+
+def restore_moduli(text: str) -> str:
+    """Return the text with `109 + 7` as `10^9 + 7`."""
+    return _MODULUS.sub(_lift, text)
 
 
 def _ends_a_range(text: str, found: re.Match[str]) -> bool:
@@ -113,7 +122,7 @@ def _reach(tests: Iterable[TestCase]) -> int:
     """Return the largest number of the inputs, the most numbers on a line, or the longest text."""
     most = seen = 0
     for test in tests:
-        for line in test.input.split("\n"):
+        for line in test.input[:_MOST_CHARACTERS].split("\n"):
             found = _NUMBER.findall(line)
             seen += len(found)
             if seen > _MOST_NUMBERS:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from microcoder.dataset.process.completeness import values_of
 from microcoder.dataset.process.sections import Example, Sections, render, split
+from microcoder.dataset.process.shown import is_sample
 from microcoder.formats.candidates import Candidate
 
-_GROUPS = ("sample", "example", "public")
 _SHARED = 0.6
 """Of the values of an example, from which on it is a copy of a sample (our choice)."""
 
@@ -33,7 +33,7 @@ def restore_samples(candidate: Candidate, *, max_characters: int) -> Shown:
     samples = [
         Example(test.input.strip("\n"), test.output.strip("\n"))
         for test, group in zip(candidate.tests, candidate.groups, strict=False)
-        if group.split("/")[0].lower().startswith(_GROUPS)
+        if is_sample(group)
     ]
     if candidate.fn_name or not samples:
         return Shown(candidate.statement, 0, 0)

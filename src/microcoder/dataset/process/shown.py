@@ -6,10 +6,16 @@ from microcoder.dataset.process.completeness import samples_of, values_of
 from microcoder.dataset.process.sections import split
 from microcoder.formats.candidates import Candidate
 
+_SAMPLE_GROUPS = ("sample", "example", "public")
 _LEAST_VALUES = 4
 """Fewer values stand side by side in a text by chance."""
 _MOST_CHARACTERS = 2000
 """Nobody prints a longer input in a statement."""
+
+
+def is_sample(group: str) -> bool:
+    """Whether a package keeps the tests of a group to be shown."""
+    return group.partition("/")[0].lower().startswith(_SAMPLE_GROUPS)
 
 
 def find_shown(candidate: Candidate) -> tuple[bool, ...]:
@@ -18,13 +24,13 @@ def find_shown(candidate: Candidate) -> tuple[bool, ...]:
     That is: a package keeps it among the samples, an example of the statement has its values, or its values (four or
     more) stand in the statement one after the other.
     """
-    sections = split(candidate.statement)
-    samples = {given for given, _ in samples_of(sections)}
-    everything = f" {values_of(candidate.statement)} "
+    statement = candidate.statement or candidate.statement_found
+    samples = {given for given, _ in samples_of(split(statement))}
+    everything = f" {values_of(statement)} "
     groups = candidate.groups or ("",) * len(candidate.tests)
 
     def is_shown(given: str, group: str) -> bool:
-        if group.startswith("sample"):
+        if is_sample(group):
             return True
         if len(given) > _MOST_CHARACTERS:
             return False

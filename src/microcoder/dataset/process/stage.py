@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
@@ -16,7 +17,7 @@ from microcoder.dataset.process.instructions import find_starter_code, strip_ins
 from microcoder.dataset.process.languages import LanguageSettings, identify
 from microcoder.dataset.process.old_checkers import convert_checker
 from microcoder.dataset.process.order import find_order
-from microcoder.dataset.process.powers import LOST_IN, restore_powers
+from microcoder.dataset.process.powers import LOST_IN, restore_moduli, restore_powers
 from microcoder.dataset.process.samples import restore_samples
 from microcoder.dataset.process.sections import Sections, normalise, render, split
 from microcoder.dataset.process.testcases import normalise_tests
@@ -25,6 +26,8 @@ from microcoder.dataset.rejections import reject
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.prompts import format_instruction
 
+RESTORE_POWERS = "restore_powers/1"
+"""The step that puts powers back, as lineage names it."""
 _BETWEEN = "\ue010"
 _EMPTY_TITLE = re.compile(r"\A\s*#[ \t]*\n")
 
@@ -128,11 +131,13 @@ def _restore_powers(candidate: Candidate) -> Candidate:
     )
     flags = tuple(sorted({*candidate.flags, "unclear_bounds"})) if found.is_unclear else candidate.flags
     if not found.why:
-        return candidate.change("process", "restore_powers/1", "nothing shows whether a power was lost", flags=flags)
+        return candidate.change("process", RESTORE_POWERS, "nothing shows whether a power was lost", flags=flags)
     mended = found.text.split(_BETWEEN)
     others = tuple((title, text) for (title, _), text in zip(sections.other, mended[len(names) :], strict=True))
-    changed = Sections(**dict(zip(names, mended, strict=False)), examples=sections.examples, other=others)
-    return candidate.change("process", "restore_powers/1", ", ".join(found.why), statement=render(changed), flags=flags)
+    # Of what explains an example only a modulus: other numbers there are its own.
+    examples = tuple(replace(one, explanation=restore_moduli(one.explanation)) for one in sections.examples)
+    changed = Sections(**dict(zip(names, mended, strict=False)), examples=examples, other=others)
+    return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed), flags=flags)
 
 
 def _identify(candidate: Candidate, settings: LanguageSettings) -> Candidate:

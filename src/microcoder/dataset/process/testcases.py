@@ -61,14 +61,17 @@ def normalise_tests(tests: tuple[TestCase, ...], groups: tuple[str, ...], *, is_
 
 
 def _text(text: str) -> str:
-    text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    # A test may have a hundred megabytes: what is fine already is not copied.
+    if not text.isascii():
+        text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
 
 
 def _lines(text: str) -> str:
     """One newline at the end; spaces within are the problem's business, the comparison decides on them."""
-    text = text.rstrip("\n")
-    return f"{text}\n" if text.strip() else ""
+    if not text or text.isspace():
+        return ""
+    return text if text.endswith("\n") and not text.endswith("\n\n") else text.rstrip("\n") + "\n"
 
 
 def _json_lines(text: str) -> str:

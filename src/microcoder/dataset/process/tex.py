@@ -122,8 +122,8 @@ class _Writer:
     def node(self, node: object) -> str:
         kind = type(node).__name__
         if kind == "LatexCharsNode":
-            # How deep a line of the source is indented means nothing.
-            return re.sub(r"\n[ \t]+(?=\S)", "\n", str(getattr(node, "chars", "")))
+            # How deep a line of the source is indented means nothing; ` opens a quotation.
+            return re.sub(r"\n[ \t]+(?=\S)", "\n", str(getattr(node, "chars", ""))).replace("`", "'")
         if kind == "LatexCommentNode":
             return ""
         if kind == "LatexGroupNode":
@@ -232,10 +232,7 @@ class _Writer:
             return "\n\n" + "\n\n".join(" ".join(cell for cell in row if cell) for row in rows) + "\n\n"
         if was:
             return " ".join(" ".join(row) for row in rows)
-        lines = [
-            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row + [''] * (width - len(row)))} |"
-            for row in rows
-        ]
+        lines = [f"| {' | '.join(_escape_bars(cell) for cell in row + [''] * (width - len(row)))} |" for row in rows]
         return "\n\n" + "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]]) + "\n\n"
 
 
@@ -396,6 +393,12 @@ def _math(source: str) -> str:
         # A formula of several lines is one of one line.
         cleaned = f"${' '.join(cleaned[1:-1].split())}$"
     return cleaned
+
+
+def _escape_bars(cell: str) -> str:
+    """A bar would end the cell; in a formula an escaped one is another sign."""
+    cell = re.sub(r"\$[^$]*\$", lambda found: re.sub(r"(?<!\\)\|", r"\\vert ", found[0]), cell)
+    return cell.replace("\\|", "\\Vert ").replace("|", "\\|")
 
 
 def _lookup(name: str) -> bool:

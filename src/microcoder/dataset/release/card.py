@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any
 import jinja2
 
 from microcoder.dataset.pipeline.engine import StepCounts
-from microcoder.dataset.release.plots import draw_bars
-from microcoder.dataset.release.tally import UNKNOWN, Tally
-from microcoder.runs import write_json, write_text
+from microcoder.dataset.release.tables import UNKNOWN, Tally
+from microcoder.files import write_json, write_text
 
 _MAX_LINES = 25
+_BAR_INCHES, _WIDTH_INCHES = 0.28, 4.5
 _LICENCES = frozenset({
     "mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "isc", "unlicense", "cc0-1.0", "cc-by-2.0", "cc-by-3.0",
     "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "odc-by", "pddl", "odbl", "gpl-2.0", "gpl-3.0", "lgpl-3.0", "mpl-2.0",
@@ -74,3 +75,24 @@ def find_licence(tally: Tally) -> str:
         return "unknown"
     name = found.pop().lower()
     return name if not found and name in _LICENCES else "other"
+
+
+def draw_bars(counts: Sequence[tuple[str, int]], *, title: str) -> str:
+    """Return horizontal bars as SVG, one a name, in the given order; the same counts give the same bytes."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    names = [name if len(name) <= 40 else name[:39] + "…" for name, _ in counts]
+    style = {"svg.fonttype": "none", "svg.hashsalt": "microcoder", "text.parse_math": False}
+    with rc_context(style):
+        figure = Figure(figsize=(_WIDTH_INCHES, 0.8 + _BAR_INCHES * max(1, len(counts))), layout="constrained")
+        axes = figure.subplots()
+        bars = axes.barh(range(len(counts)), [count for _, count in counts], color="#0072B2")
+        axes.bar_label(bars, padding=2, fontsize=8)
+        axes.set_yticks(range(len(counts)), names, fontsize=8)
+        axes.invert_yaxis()
+        axes.set_title(f"problems by {title}", fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()

@@ -14,7 +14,7 @@ from microcoder.dataset.problems import write_problems
 from microcoder.dataset.release import forms
 from microcoder.dataset.release.harbor import to_harbor
 from microcoder.errors import DataError
-from microcoder.runs import write_parquet, write_text
+from microcoder.files import write_parquet, write_text
 from microcoder.types import Problem
 
 _VERL = pa.schema(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import microcoder
 from microcoder.errors import DataError
+from microcoder.files import write_text
 from microcoder.prompts import bare
-from microcoder.runs import write_text
 from microcoder.types import Problem
 
 _ANSWERS = {"python": "solution.py", "cpp": "solution.cpp"}

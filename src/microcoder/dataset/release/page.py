@@ -12,8 +12,8 @@ from typing import Any
 
 from microcoder.dataset.pipeline.parts import Part, read_part
 from microcoder.dataset.pipeline.steps import Row
+from microcoder.files import write_text
 from microcoder.formats.candidates import Candidate
-from microcoder.runs import write_text
 
 _PAGE = Path(__file__).with_name("page.html")
 _SHOWN_FIELDS = (
@@ -25,10 +25,10 @@ _MAX_TESTS_SHOWN, _MAX_TEST_CHARACTERS = 3, 500
 
 
 def write_page(folder: Path, *, name: str, parts_of_steps: Sequence[Sequence[Part]]) -> None:
-    """Write the folder; memory holds one shard at a time and a line of index per row."""
+    """Write the folder; memory holds a shard after two steps at a time and a line of index per row."""
     index = []
     for number, parts in enumerate(zip(*parts_of_steps, strict=True)):
-        stories = dict(tell_stories([(part.step, read_part(part.path)) for part in parts]))
+        stories = dict(tell_stories((part.step, read_part(part.path)) for part in parts))
         write_text(folder / "rows" / f"{number}.js", f"rows({number}, {_script(stories)});\n")
         index += [[story["id"], story["title"], story["dataset"], story["end"], number] for story in stories.values()]
     write_text(folder / "index.js", f"index({_script(name)}, {_script(index)});\n")

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from heapq import nsmallest
 from pathlib import Path
 
+from microcoder.files import write_text
 from microcoder.formats.candidates import Candidate
-from microcoder.runs import write_text
 
 NUM_READ = 100
 _MAX_SOURCE = 30_000
@@ -42,7 +42,8 @@ def write_reading(path: Path, candidates: Iterable[Candidate], *, name: str) -> 
     def count(found: Iterable[Candidate]) -> Iterable[Candidate]:
         nonlocal total
         for total, one in enumerate(found, 1):  # noqa: B007 - read when the page is written
-            yield one
+            # Up to a hundred are held together; their tests are not read.
+            yield one.model_copy(update={"tests": ()})
 
     drawn = nsmallest(NUM_READ, count(candidates), key=lambda one: hashlib.sha256(one.id.encode()).digest())
     head = _HEAD.format(name=html.escape(name), number=len(drawn), total=total)

@@ -7,25 +7,31 @@ lineage-00000.parquet    one change to one field of a kept problem
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from microcoder.dataset.process.shown import count_hidden
-from microcoder.dataset.release.tally import Tally
 from microcoder.errors import DataError
+from microcoder.files import write_parquet
 from microcoder.formats.candidates import Candidate, Rejection
-from microcoder.pieces import cut_pieces
-from microcoder.runs import write_parquet
 from microcoder.types import Problem
 
 MARKER = "manifest.json"
 """Written last: a folder without it holds no whole corpus."""
-_ROWS_PER_FILE = 2000
+_ROWS_PER_FILE, _CHARACTERS_PER_FILE = 2000, 64 << 20
+JudgeAnswer = TypeVar("JudgeAnswer", bound=tuple[Any, ...])
+
+UNKNOWN = "not stated"
+_NOT_MEASURED = "not measured: tests enough, or no mutants"
+_MANY = 10
+_COUNTED = ("licence", "year", "difficulty", "dataset", "style", "hidden tests", "mutation score")
 
 _TEXT, _TEXTS, _REAL = pa.string(), pa.list_(pa.string()), pa.float64()
 _PROBLEMS = pa.schema(
@@ -65,8 +71,42 @@ _REJECTED = pa.schema(
 _LINEAGE = pa.schema([(name, _TEXT) for name in ("id", "stage", "step", "field", "detail")])
 
 
+@dataclass(slots=True)
+class Tally:
+    """What is counted while the tables are written, so that the card can say what is inside."""
+
+    num_problems: int = 0
+    num_tests: int = 0
+    num_generated: int = 0
+    """Tests that were made here."""
+    num_rejected: int = 0
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED})
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def count_problem(self, row: Mapping[str, Any]) -> None:
+        """Count a row of the problems table."""
+        self.num_problems += 1
+        self.num_tests += row["num_tests"]
+        self.num_generated += row["num_generated_tests"]
+        hidden, score = row["num_hidden_tests"], row["mutation_score"]
+        self.counts["hidden tests"]["10 or more" if hidden >= _MANY else str(hidden)] += 1
+        self.counts["mutation score"][_NOT_MEASURED if score is None else f"{int(10 * score) / 10:.1f}"] += 1
+        difficulty = row["difficulty"]
+        self.counts["licence"][row["licence"] or UNKNOWN] += 1
+        self.counts["year"][row["date"][:4] or UNKNOWN] += 1
+        self.counts["difficulty"][UNKNOWN if difficulty is None else f"{int(2 * difficulty) / 2:.1f}"] += 1
+        self.counts["dataset"][row["dataset"]] += 1
+        style = "function call" if row["fn_name"] else "stdin and stdout"
+        self.counts["style"][f"{row['programming_language']}, {style}"] += 1
+
+    def count_rejection(self, row: Mapping[str, Any]) -> None:
+        """Count a row of the rejected table."""
+        self.num_rejected += 1
+        self.reasons[row["stage"], row["reason"]] += 1
+
+
 def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
-    """Write the three tables, rows taken one file's worth at a time, and return what was counted on the way."""
+    """Write the three tables, rows taken a file's worth at a time, and return what was counted on the way."""
     tally = Tally()
     for old in [
         *folder.glob("problems-*.parquet"),
@@ -74,19 +114,33 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
         *folder.glob("lineage-*.parquet"),
     ]:
         old.unlink()
-    for number, batch in enumerate(cut_pieces(kept, _ROWS_PER_FILE)):
-        problems = [problem_row(candidate) for candidate in batch]
+    for number, batch in enumerate(_cut((problem_row(one), one.id, one.lineage) for one in kept)):
+        problems = [row for row, *_ in batch]
         for row in problems:
             tally.count_problem(row)
         write_parquet(folder / f"problems-{number:05d}.parquet", problems, _PROBLEMS)
-        lines = [{"id": c.id, **line.model_dump()} for c in batch for line in c.lineage]
+        lines = [{"id": name, **line.model_dump()} for _, name, lineage in batch for line in lineage]
         write_parquet(folder / f"lineage-{number:05d}.parquet", lines, _LINEAGE)
-    for number, batch in enumerate(cut_pieces(rejected, _ROWS_PER_FILE)):
-        rows = [rejected_row(row) for row in batch]
+    for number, batch in enumerate(_cut((rejected_row(one),) for one in rejected)):
+        rows = [row for (row,) in batch]
         for row in rows:
             tally.count_rejection(row)
         write_parquet(folder / f"rejected-{number:05d}.parquet", rows, _REJECTED)
     return tally
+
+
+def _cut(rows: Iterable[JudgeAnswer]) -> Iterator[list[JudgeAnswer]]:
+    """Return rows, with what goes with each, a file's worth at a time; of large ones fewer."""
+    batch: list[JudgeAnswer] = []
+    size = 0
+    for told in rows:
+        batch.append(told)
+        size += sum(len(value) for value in told[0].values() if isinstance(value, str))
+        if len(batch) == _ROWS_PER_FILE or size >= _CHARACTERS_PER_FILE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def problem_row(candidate: Candidate) -> dict[str, Any]:

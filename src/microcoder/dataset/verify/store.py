@@ -7,7 +7,6 @@ import json
 import sqlite3
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 import microcoder
@@ -83,9 +82,7 @@ class VerdictStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __len__(self) -> int:

@@ -4,8 +4,11 @@
 viewer.filters = (() => {
   const { make, shown, words, count } = viewer.page;
   const TYPING_PAUSE = 40;
-  const SPLITS = { train: "training", heldout: "held out", evaluation: "evaluation", judged: "judged" };
-  const ORDERS = { "": "first steps first", last: "last steps first", longest: "longest first", advantage: "largest advantage first" };
+  const SPLITS = { train: "training", heldout: "held out", evaluation: "evaluation", judged: "judged", corpus: "corpus" };
+  const ORDERS = { "": "notable first", first: "first steps first", last: "last steps first", longest: "longest first", slowest: "slowest first", advantage: "largest advantage first" };
+  const FIELDS = { "": "all texts", prompt: "prompts", response: "responses", program: "programs", errors: "errors" };
+  const ONLY = { flipped: "problem flipped", disagree: "judges disagree", slowest: "slowest 1 %", longest: "longest 1 %", tokens: "with token figures" };
+  const SEARCH_PAUSE = 150;
   const YES_NO = { "": "all", yes: "yes", no: "no" };
   let waiting = 0;
 
@@ -21,8 +24,8 @@ viewer.filters = (() => {
     return make("label", {}, label, make("select", { id: `filter-${name}`, change: (event) => set(name, event.target.value) }, entries));
   }
 
-  function typed(name, label, hint) {
-    const input = (event) => set(name, event.target.value, TYPING_PAUSE);
+  function typed(name, label, hint, pause = TYPING_PAUSE) {
+    const input = (event) => set(name, event.target.value, pause);
     return make("label", {}, label, make("input", { id: `filter-${name}`, type: "search", placeholder: hint, autocomplete: "off", spellcheck: "false", input }));
   }
 
@@ -31,11 +34,19 @@ viewer.filters = (() => {
     return Object.fromEntries([["", "all"], ...all.map(([word, number]) => [word, `${name(word)} (${count(number)})`])]);
   }
 
-  function build(runs, state, facets) {
+  function searchFields() {
+    const box = make("input", { type: "checkbox", id: "filter-regex", change: (event) => set("regex", event.target.checked ? "yes" : "") });
+    const text = typed("text", "Search", "words in texts  ( / )", SEARCH_PAUSE);
+    text.classList.add("wide");
+    return [text, chooser("field", "In", FIELDS), make("label", { class: "choice" }, box, "Regular expression")];
+  }
+
+  function build(runs, state, facets, canSearch) {
     const verdicts = counted(facets.verdict, words);
     const failed = facets.num_rollouts - (facets.verdict.accepted ?? 0);
     const ordered = { "": verdicts[""], "!accepted": `not accepted (${count(failed)})`, ...verdicts };
-    const numMasked = facets.num_rollouts - (facets.masked_why[""] ?? 0);
+    const numMasked = facets.marked.masked;
+    const only = Object.fromEntries(Object.entries(ONLY).filter(([name]) => facets.marked[name]).map(([name, text]) => [name, `${text} (${count(facets.marked[name])})`]));
     const [first, last] = facets.steps ?? [0, 0];
     const runChoice = make(
       "label",
@@ -50,14 +61,16 @@ viewer.filters = (() => {
     const form = make(
       "form",
       { class: "filters", role: "search", "aria-label": "Filter rollouts", submit: (event) => event.preventDefault() },
-      runChoice,
-      typed("problem", "Problem", "part of its id  ( / )"),
+      runs.length > 1 ? runChoice : null,
+      canSearch ? searchFields() : make("p", { class: "soft small" }, "Texts of a bundle cannot be searched; `microcoder view` on the run can."),
+      typed("problem", "Problem", "part of its id"),
       chooser("verdict", "Verdict", ordered),
       first === last ? null : typed("step", "Step", `${first}-${last}`),
       Object.keys(facets.split).length > 1 ? chooser("split", "Samples", counted(facets.split, (word) => SPLITS[word] ?? shown(word))) : null,
       Object.keys(facets.tier).length > 1 ? chooser("tier", "Tier", counted(facets.tier, (word) => shown(word) || "none")) : null,
       facets.num_truncated ? chooser("truncated", "Truncated", { ...YES_NO, yes: `yes (${count(facets.num_truncated)})` }) : null,
       numMasked ? chooser("masked", "Masked", { ...YES_NO, yes: `yes (${count(numMasked)})` }) : null,
+      Object.keys(only).length ? chooser("only", "Notable", { "": "all", ...only }) : null,
       chooser("order", "Order", ORDERS),
       make("button", { type: "button", id: "filter-reset", click: reset }, "Reset"),
     );
@@ -74,7 +87,8 @@ viewer.filters = (() => {
     for (const name of ["run", ...viewer.state.FILTERS]) {
       const control = form.querySelector(`#filter-${name}`);
       const value = state[name] ?? "";
-      if (!control || control.value === value || control === document.activeElement) continue;
+      if (control?.type === "checkbox") control.checked = value === "yes";
+      if (!control || control.type === "checkbox" || control.value === value || control === document.activeElement) continue;
       if (control.tagName === "SELECT" && value && ![...control.options].some((option) => option.value === value)) {
         control.append(make("option", { value }, shown(value)));
       }

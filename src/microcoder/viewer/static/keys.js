@@ -11,7 +11,7 @@ viewer.keys = (() => {
         return;
       }
       const inList = Boolean(target.closest(".rows"));
-      const inText = target.matches("pre, .scroll, summary");
+      const inText = target.matches("pre, .prose, .scroll, summary");
       const names = {
         j: "next",
         k: "previous",
@@ -24,6 +24,8 @@ viewer.keys = (() => {
         "/": "search",
         c: "curves",
         r: "rollouts",
+        p: "problems",
+        x: "compare",
         Escape: "back",
         "?": "help",
       };

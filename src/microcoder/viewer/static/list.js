@@ -4,44 +4,57 @@
 viewer.list = (() => {
   const { make, replace, shown, words, count, figure } = viewer.page;
   const ROWS_A_PAGE = 50;
+  const MARKS = { flipped: "flipped", disagree: "judges disagree", masked: "masked", slowest: "slow", longest: "long" };
+  const COLUMNS = ["split", "step", "row", "problem_id", "sample_index", "tier", "verdict", "tests_passed", "tests_total", "num_tokens", "is_truncated", "reward", "advantage", "masked_why", "cpu_seconds"];
   let answer = null; // what is listed
-  let asked = { base: "", at: "", number: 0 };
+  let asked = { base: "", number: 0 };
 
-  // Ask for the page that the state names, unless it is here. Null: another question has overtaken this one.
+  // The page of the list that the state names. Null: another question has overtaken this one.
   async function load(source, state) {
-    const query = viewer.state.query(state);
-    const base = JSON.stringify([state.run, query]);
-    const isSame = answer !== null && base === asked.base;
-    if (isSame && holds(state)) return answer;
+    const base = JSON.stringify([state.run, viewer.state.query(state)]);
     const number = asked.number + 1;
-    asked = { base, at: state.at, number };
-    const place = state.from ? { from: state.from } : state.at ? { at: state.at } : {};
-    const found = await source.rollouts(state.run, { ...query, ...place, count: ROWS_A_PAGE });
-    if (asked.number !== number) return null;
-    // A sample outside the filters, reached through its group: the list stays where it is.
-    if (!(isSame && state.at && !state.from && found.at === null)) answer = found;
+    asked = { ...asked, number };
+    const index = await source.index(state.run);
+    if (answer === null || base !== asked.base || answer.index !== index) {
+      const search = viewer.state.search(state);
+      if (search && !source.search) throw new Error("Texts of a bundle cannot be searched; open the run with `microcoder view`.");
+      const hits = search ? await source.search(state.run, search) : null;
+      const known = await source.index(state.run);
+      if (asked.number !== number) return null;
+      const places = viewer.columns.select(known, state, hits);
+      answer = { index: known, places, total: places.length, verdicts: viewer.columns.count(known, "verdict", places), from: -1 };
+      asked = { base, number };
+    }
+    return turnTo(state);
+  }
+
+  // A sample outside the filters, reached through its group: the list stays where it is.
+  function turnTo(state) {
+    const { index, places, total } = answer;
+    const at = state.at && !state.from ? places.indexOf(viewer.columns.find(index, state.at)) : -1;
+    if (state.at && !state.from && at < 0 && answer.from >= 0) return answer;
+    const from = state.from ? Math.min(+state.from || 0, total) : Math.floor(Math.max(at, 0) / ROWS_A_PAGE) * ROWS_A_PAGE;
+    if (from !== answer.from) {
+      const rows = Array.from(places.slice(from, from + ROWS_A_PAGE), (place) => viewer.columns.record(index, place));
+      answer = { ...answer, from, rows };
+    }
     return answer;
   }
 
-  function holds(state) {
-    if (state.from) return answer.from === +state.from;
-    if (!state.at) return answer.from === 0;
-    return asked.at === state.at || answer.rows.some((row) => row.id === state.at);
-  }
-
   function forget() {
-    asked = { base: "", at: "", number: asked.number + 1 };
+    asked = { base: "", number: asked.number + 1 };
     answer = null;
   }
 
   function render(place, state) {
-    const { rows, total, num_rollouts: all, from, verdicts } = answer;
+    const { rows, total, from, verdicts } = answer;
+    const all = answer.index.num;
     const last = from + rows.length;
     replace(
       place,
-      make("p", { class: "found", id: "found" }, make("strong", {}, count(total)), ` of ${count(all)} rollouts`),
+      make("p", { class: "found", id: "found" }, make("strong", {}, count(total)), ` of ${count(all)} rollouts `, total ? make("button", { type: "button", id: "export", class: "quiet", click: () => save(state) }, "Export as CSV") : null),
       total ? bar(verdicts, total) : null,
-      rows.length ? make("ol", { class: "rows", start: from + 1, "aria-label": "Rollouts" }, rows.map((row) => item(row, state))) : make("p", { class: "soft" }, "No rollout is like that. Widen the filters."),
+      rows.length ? make("ol", { class: "rows", start: from + 1, "aria-label": "Rollouts" }, rows.map((row) => item(row, state))) : make("p", { class: "soft" }, "No matching rollouts. Clear a filter."),
       total > ROWS_A_PAGE
         ? make(
             "div",
@@ -71,12 +84,12 @@ viewer.list = (() => {
 
   // Colour follows the verdict, and never alone: the word stands beside it.
   function kind(verdict) {
-    if (verdict === "accepted") return "good";
-    return verdict === "sandbox_fault" || verdict === "not judged yet" ? "none" : verdict === "wrong_answer" ? "bad" : "odd";
+    if (verdict === "accepted" || verdict === "kept") return "good";
+    return ["sandbox_fault", "not judged yet", "given"].includes(verdict) ? "none" : verdict === "wrong_answer" ? "bad" : "odd";
   }
 
   function item(row, state) {
-    const marks = [row.is_truncated ? "truncated" : "", row.masked_why ? "masked" : ""].filter(Boolean);
+    const marks = [row.is_truncated ? "truncated" : "", ...row.marks.map((mark) => MARKS[mark])].filter(Boolean);
     const numbers = [row.tests_total === null ? "" : `${row.tests_passed}/${row.tests_total}`, row.num_tokens === null ? "" : `${count(row.num_tokens)} tokens`, row.advantage === null || row.split !== "train" ? "" : `adv ${signed(row.advantage)}`];
     return make(
       "li",
@@ -86,6 +99,7 @@ viewer.list = (() => {
         { href: viewer.state.link({ ...state, at: row.id, from: "" }), "data-id": row.id, "aria-current": row.id === state.at ? "true" : null },
         make("span", { class: "row-head" }, make("span", { class: `verdict v-${kind(row.verdict)}` }, words(row.verdict)), make("span", { class: "problem" }, shown(row.problem_id)), make("span", { class: "soft" }, `#${row.sample_index ?? "?"}`)),
         make("span", { class: "row-foot soft" }, row.split === "train" || row.split === "heldout" ? `step ${row.step}${row.split === "heldout" ? " held out" : ""} · ` : "", numbers.filter(Boolean).join(" · "), marks.map((mark) => make("b", { class: "mark" }, mark))),
+        make("span", { class: "quote soft", "data-quote": row.place }),
       ),
     );
   }
@@ -113,23 +127,47 @@ viewer.list = (() => {
     if (from >= 0 && from < answer.total) viewer.state.go({ from, at: "" });
   }
 
-  // The rollout before or after the open one; the next page is asked for at the end of this one.
-  async function neighbour(source, state, direction) {
-    if (!answer || !answer.rows.length) return null;
-    const here = answer.rows.findIndex((row) => row.id === state.at);
-    if (here < 0) return answer.rows[direction > 0 ? 0 : answer.rows.length - 1].id;
-    if (answer.rows[here + direction]) return answer.rows[here + direction].id;
-    const from = direction > 0 ? answer.from + ROWS_A_PAGE : answer.from - ROWS_A_PAGE;
-    if (from < 0 || from >= answer.total) return null;
-    const page = await source.rollouts(state.run, { ...viewer.state.query(state), count: ROWS_A_PAGE, from });
-    return page.rows.at(direction > 0 ? 0 : -1)?.id ?? null;
+  // The rollout before or after the open one, on whatever page it is.
+  function neighbour(state, direction) {
+    if (!answer || !answer.total) return null;
+    const { index, places, rows, total } = answer;
+    const here = state.at ? places.indexOf(viewer.columns.find(index, state.at)) : -1;
+    if (here < 0) return rows.at(direction > 0 ? 0 : -1) ?? null;
+    const next = here + direction;
+    return next < 0 || next >= total ? null : viewer.columns.record(index, places[next]);
+  }
+
+  // With a search, what stands around the first hit of each row; it comes after the list.
+  async function quote(place, source, state) {
+    const search = viewer.state.search(state);
+    if (!search || !answer.rows.length || answer.quoted === answer.from) return;
+    answer.quoted = answer.from;
+    const quotes = await source.quotes(state.run, search, answer.rows.map((row) => row.place)).catch(() => []);
+    answer.rows.forEach((row, i) => {
+      const line = place.querySelector(`[data-quote="${row.place}"]`);
+      if (line && quotes[i]) replace(line, `${quotes[i].field}: `, shown(quotes[i].before).slice(-24), make("mark", { class: "hit" }, shown(quotes[i].found)), shown(quotes[i].after));
+    });
+  }
+
+  // The filtered list as a file, made here: light columns; the texts are in the run's files.
+  function save(state) {
+    const { index, places } = answer;
+    const cell = (value) => (/[",\n\r]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+    const lines = Array.from(places, (place) => {
+      const row = viewer.columns.record(index, place);
+      return COLUMNS.map((name) => cell(`${row[name] ?? ""}`)).join(",");
+    });
+    const file = new Blob([[COLUMNS.join(","), ...lines, ""].join("\n")], { type: "text/csv" });
+    const link = make("a", { href: URL.createObjectURL(file), download: `${state.run}-rollouts.csv` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   }
 
   // Where the open rollout stands, for the reader: "12 of 340".
   function standing(state) {
-    const here = answer ? answer.rows.findIndex((row) => row.id === state.at) : -1;
-    return here < 0 ? "" : `${count(answer.from + here + 1)} of ${count(answer.total)}`;
+    const here = answer?.places && state.at ? answer.places.indexOf(viewer.columns.find(answer.index, state.at)) : -1;
+    return here < 0 ? "" : `${count(here + 1)} of ${count(answer.total)}`;
   }
 
-  return { load, forget, render, mark, turn, neighbour, standing, kind, signed };
+  return { load, forget, render, mark, turn, neighbour, quote, standing, kind, signed };
 })();

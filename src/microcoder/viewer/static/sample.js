@@ -13,25 +13,45 @@ viewer.sample = (() => {
   };
 
   // Recent rollouts are kept, so that going back and forth is instant; null when it is not there.
-  async function load(source, run, id) {
-    const key = `${run} ${id}`;
+  // `state` is what is known of the rollout's verdict: one that was not judged yet is read again when it is.
+  async function load(source, run, id, search, state) {
+    const key = JSON.stringify([run, id, search, state]);
     if (!kept.has(key)) {
-      kept.set(key, source.rollout(run, id));
+      kept.set(key, source.rollout(run, id, search ?? {}));
       kept.get(key).catch(() => kept.delete(key));
       if (kept.size > KEPT) kept.delete(kept.keys().next().value);
     }
     return kept.get(key);
   }
 
-  function render(place, source, state, rollout) {
+  // What a reader may begin with, before a rollout is chosen.
+  function invite(place, state, facets) {
+    const link = (text, changes) => make("li", {}, make("a", { href: viewer.state.link({ ...state, from: "", at: "", ...changes }) }, text));
+    const { marked } = facets;
+    const offers = [
+      marked.flipped ? link(`${count(marked.flipped)} of problems that flipped`, { only: "flipped" }) : null,
+      marked.masked ? link(`${count(marked.masked)} masked`, { masked: "yes" }) : null,
+      marked.disagree ? link(`${count(marked.disagree)} on which reward and judge disagree`, { only: "disagree" }) : null,
+      marked.tokens ? link(`${count(marked.tokens)} with figures of their tokens`, { only: "tokens" }) : null,
+      link("the longest", { order: "longest" }),
+      marked.slowest ? link("the slowest to judge", { order: "slowest" }) : null,
+    ];
+    replace(place, make("section", { class: "hint" }, make("p", { class: "soft" }, "Choose a rollout, or press j. Worth a look:"), make("ul", { class: "offers" }, offers)));
+  }
+
+  function render(place, source, state, index, rollout) {
     const run = state.run;
+    const at = viewer.columns.find(index, rollout.id);
+    const members = viewer.columns.group(index, at).map((other) => viewer.columns.record(index, other));
     replace(
       place,
       head(state, rollout),
       rollout.masked_why ? make("p", { class: "notice", id: "masked" }, make("strong", {}, "Masked: "), `${MASKED[rollout.masked_why] ?? words(rollout.masked_why)}. Its advantage was set to 0, so it moved no weight.`) : null,
       rollout.reward === null && rollout.verdict === "sandbox_fault" ? make("p", { class: "notice" }, "Unscored: the sandbox failed, not the program. It is in no mean and has no advantage.") : null,
-      rollout.group.length > 1 ? group(state, rollout) : null,
+      members.length > 1 ? group(state, rollout, members) : null,
+      steps(state, index, at),
       prompt(source, run, rollout),
+      rollout.tokens?.length ? viewer.tokens.render(rollout) : null,
       ...response(source, run, rollout),
       program(source, run, rollout),
       viewer.tests.render(source, run, rollout),
@@ -63,11 +83,25 @@ viewer.sample = (() => {
         make("a", { class: "back", href: viewer.state.link({ ...state, at: "", from: "" }), id: "back" }, "‹ List"),
         make("span", { class: "soft", id: "standing" }, viewer.list.standing(state)),
         make("button", { type: "button", id: "copy", click: copy }, "Copy link"),
+        make("button", { type: "button", id: "pin", click: () => pin(state) }, state.pin ? "Compare with the pinned" : "Pin to compare"),
       ),
       make("h2", { tabindex: -1, id: "sample-title" }, shown(rollout.problem_id)),
-      make("p", {}, make("span", { class: `verdict v-${viewer.list.kind(rollout.verdict)}`, id: "verdict" }, words(rollout.verdict))),
+      make("p", {}, make("span", { class: `verdict v-${viewer.list.kind(rollout.verdict)}`, id: "verdict" }, words(rollout.verdict)), badges(rollout)),
       make("dl", { class: "facts wide" }, facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
     );
+  }
+
+  function badges({ is_truncated: isTruncated, masked_why: maskedWhy }) {
+    return [isTruncated ? "truncated" : "", maskedWhy ? "masked" : ""].filter(Boolean).map((text) => make("b", { class: "badge" }, text));
+  }
+
+  // The first press remembers a rollout, the second shows another beside it.
+  function pin(state) {
+    const here = viewer.compare.name(state.run, state.at);
+    if (!state.pin) viewer.state.go({ pin: here, run: state.run }, { replace: true });
+    else viewer.state.go({ view: "compare", a: state.pin, b: here, pin: "" });
+    const button = document.getElementById("pin");
+    if (button) button.textContent = "Pinned; open another rollout";
   }
 
   async function copy(event) {
@@ -81,10 +115,19 @@ viewer.sample = (() => {
     setTimeout(() => (button.textContent = "Copy link"), 1500);
   }
 
-  function group(state, rollout) {
-    const scored = rollout.group.filter((row) => row.reward !== null);
+  // The same problem at other steps, with its pass rates.
+  function steps(state, index, at) {
+    const history = viewer.columns.historyOf(index, at);
+    if (history.length < 2) return null;
+    const here = index.columns.step[at];
+    const links = history.map((entry) => make("li", {}, make("a", { href: viewer.state.link({ ...state, at: viewer.columns.record(index, entry.places[0]).id, from: "" }), "aria-current": entry.step === here ? "true" : null, class: `rate-${entry.scored ? Math.round((10 * entry.solved) / entry.scored) : "none"}` }, `step ${entry.step}: ${entry.solved}/${entry.scored}`)));
+    return make("section", {}, make("h3", {}, "This problem over time"), make("ol", { class: "group", "aria-label": "Pass rates of this problem by step" }, links));
+  }
+
+  function group(state, rollout, members) {
+    const scored = members.filter((row) => row.reward !== null);
     const mean = scored.reduce((sum, row) => sum + row.reward, 0) / (scored.length || 1);
-    const chips = rollout.group.map((row) =>
+    const chips = members.map((row) =>
       make(
         "li",
         {},
@@ -96,7 +139,7 @@ viewer.sample = (() => {
         ),
       ),
     );
-    const summary = `Group of ${rollout.group.length}: mean reward ${+mean.toFixed(3)}`;
+    const summary = `Group of ${members.length}: mean reward ${+mean.toFixed(3)}`;
     return make("section", {}, make("h3", {}, summary), make("ol", { class: "group", "aria-label": "Samples of the same problem in this step" }, chips));
   }
 
@@ -114,13 +157,29 @@ viewer.sample = (() => {
 
   function prompt(source, run, rollout) {
     if (typeof rollout.prompt !== "string") return null;
-    return block(source, run, rollout, "Prompt", "prompt", rollout.prompt, { open: rollout.prompt.length < 1500 });
+    const part = block(source, run, rollout, "Prompt", "prompt", rollout.prompt, { open: rollout.prompt.length < 1500 });
+    const plain = part.querySelector("pre");
+    const prose = viewer.prose.render(rollout.prompt);
+    plain.hidden = true;
+    const swap = (event) => {
+      [plain.hidden, prose.hidden] = [prose.hidden, plain.hidden];
+      event.target.textContent = plain.hidden ? "Show as it was sent" : "Show as it reads";
+    };
+    plain.before(make("button", { type: "button", class: "quiet", click: swap }, "Show as it was sent"), prose);
+    return part;
   }
 
   // Reasoning is what stands before </think> or, without it, before the program's block; the program has its own place.
   function response(source, run, rollout) {
+    const parts = written(source, run, rollout);
+    if (rollout.is_truncated && parts.length) parts.at(-1).append(make("p", { class: "cut-here" }, "The response was cut off here: it reached the length limit."));
+    return parts;
+  }
+
+  function written(source, run, rollout) {
     const text = rollout.completion;
     if (typeof text !== "string") return [];
+    if (rollout.split === "corpus") return [block(source, run, rollout, "Source", "completion", text, { open: false })];
     if (rollout.cut.completion) return [block(source, run, rollout, "Response", "completion", text)];
     const end = text.lastIndexOf("</think>");
     const code = rollout.program ? text.lastIndexOf(rollout.program.trim()) : -1;
@@ -132,8 +191,8 @@ viewer.sample = (() => {
     const isLong = reasoning.length > 6000;
     return [
       reasoning.trim() ? block(source, run, rollout, "Reasoning", "completion", reasoning, { open: !isLong }) : null,
-      rest.trim() ? block(source, run, rollout, "Answer", "completion", rest, { open: false }) : null,
-    ];
+      rest.trim() ? block(source, run, rollout, "Answer", "completion", rest, { open: rollout.is_truncated }) : null,
+    ].filter(Boolean);
   }
 
   function program(source, run, rollout) {
@@ -143,11 +202,12 @@ viewer.sample = (() => {
     const lines = shown(rollout.program).replace(/\n$/, "").split("\n");
     const numbers = make("span", { class: "lines", "aria-hidden": "true" }, lines.map((_, i) => `${i + 1}\n`).join(""));
     const code = part.querySelector("pre");
+    replace(code, viewer.code.paint(rollout.program));
     const frame = make("div", { class: "program" });
     code.replaceWith(frame);
     frame.append(numbers, code);
     return part;
   }
 
-  return { load, render };
+  return { load, invite, render };
 })();

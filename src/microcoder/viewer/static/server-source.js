@@ -1,22 +1,45 @@
 "use strict";
-// Data from the local server: pages of rows, one rollout at a time.
+// Data from the local server: columns once, one rollout at a time, searches and what is new.
 
 viewer.serverSource = (() => {
-  async function ask(path, words = {}) {
+  const indexes = new Map();
+
+  async function get(path, words = {}) {
     const response = await fetch(`api/${path}?${new URLSearchParams(words)}`).catch(() => null);
     if (!response) throw new Error("The viewer's server does not answer; is `microcoder view` still running?");
-    const value = await response.json();
-    if (!response.ok) throw new Error(value.error);
-    return value;
+    if (!response.ok) throw new Error((await response.json()).error);
+    return response;
+  }
+
+  const ask = async (path, words) => (await get(path, words)).json();
+
+  function index(run) {
+    if (!indexes.has(run)) {
+      indexes.set(run, get("index", { run }).then(async (response) => viewer.columns.decode(await response.arrayBuffer())));
+      indexes.get(run).catch(() => indexes.delete(run));
+    }
+    return indexes.get(run);
+  }
+
+  // Which rollouts hold a text, as bits in the order of the index: of the one that is here.
+  async function search(run, words) {
+    for (let tries = 0; tries < 3; tries++) {
+      const [known, found] = await Promise.all([index(run), ask("search", { run, ...words })]);
+      if (found.version === known.version) return Uint8Array.from(atob(found.bits), (letter) => letter.charCodeAt(0));
+      indexes.delete(run);
+    }
+    throw new Error("The run grows faster than it is searched; try again.");
   }
 
   return {
     runs: () => ask("runs"),
-    facets: (run) => ask("facets", { run }),
-    rollouts: (run, words) => ask("rollouts", { run, ...words }),
-    rollout: (run, id) => ask("rollout", { run, id }),
+    pulse: () => ask("pulse"),
+    forget: (run) => indexes.delete(run),
+    index,
+    search,
+    quotes: async (run, words, places) => (await ask("quotes", { run, ...words, places: places.join(",") })).quotes,
+    rollout: (run, id, words) => ask("rollout", { run, id, ...words }),
     test: (run, problem, test) => ask("test", { run, problem, test }),
     text: async (run, id, field, test) => (await ask("text", { run, id, field, test: test ?? 0 })).text,
-    isWhole: true,
   };
 })();

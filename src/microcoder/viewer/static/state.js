@@ -2,11 +2,13 @@
 // The whole state is the part of the address after #, so that every link can be shared and "back" works.
 
 viewer.state = (() => {
-  const FILTERS = ["split", "step", "problem", "tier", "verdict", "truncated", "masked", "order"];
+  const VIEWS = ["curves", "rollouts", "problems", "compare"];
+  const SEARCH = ["text", "regex", "field"];
+  const FILTERS = [...SEARCH, "split", "step", "problem", "tier", "verdict", "truncated", "masked", "only", "order"];
 
   function read() {
     const state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-    state.view = state.view === "rollouts" ? "rollouts" : "curves";
+    state.view = VIEWS.includes(state.view) ? state.view : "curves";
     return state;
   }
 
@@ -23,10 +25,11 @@ viewer.state = (() => {
     else location.hash = target;
   }
 
-  // What a list of rollouts is asked for.
-  function query(state) {
-    return Object.fromEntries(FILTERS.filter((name) => state[name]).map((name) => [name, state[name]]));
-  }
+  const pick = (state, names) => Object.fromEntries(names.filter((name) => state[name]).map((name) => [name, state[name]]));
 
-  return { FILTERS, read, link, go, query };
+  // What a list of rollouts is asked for, and what of it is searched in texts (null: nothing is).
+  const query = (state) => pick(state, FILTERS);
+  const search = (state) => (state.text ? pick(state, SEARCH) : null);
+
+  return { VIEWS, FILTERS, read, link, go, query, search };
 })();

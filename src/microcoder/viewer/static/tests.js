@@ -8,9 +8,10 @@ viewer.tests = (() => {
 
   function render(source, run, rollout) {
     const { tests, tests_total: total } = rollout;
-    const summary = `Tests: ${rollout.tests_passed ?? 0} passed, ${tests.length} run of ${total ?? "unknown"}`;
+    const isGiven = rollout.split === "corpus";
+    const summary = isGiven ? `Tests: ${count(tests.length)}` : `Tests: ${rollout.tests_passed ?? 0} passed, ${tests.length} run of ${total ?? "unknown"}`;
     const list = make("div", { class: "tests" });
-    const failed = tests.findIndex((test) => test.verdict !== "accepted");
+    const failed = tests.findIndex((test) => !["accepted", "given"].includes(test.verdict));
     const add = (from, to) => tests.slice(from, to).forEach((test, i) => list.append(row(source, run, rollout, test, from + i, from + i === failed)));
     const whole = Math.max(TESTS_AT_FIRST, failed + 1);
     add(0, whole);
@@ -18,8 +19,8 @@ viewer.tests = (() => {
       const more = make("button", { type: "button", click: () => (more.remove(), add(whole, tests.length)) }, `Show ${count(tests.length - whole)} more tests`);
       list.append(more);
     }
-    const left = (total ?? 0) - tests.length;
-    const note = left > 0 && tests.length ? `${count(left)} further ${left === 1 ? "test was" : "tests were"} not run: judging stopped early.` : !tests.length ? "No test was run." : "";
+    const left = isGiven ? 0 : (total ?? 0) - tests.length;
+    const note = left > 0 && tests.length ? `${count(left)} further ${left === 1 ? "test was" : "tests were"} not run: judging stopped early.` : !tests.length ? `No test ${isGiven ? "is kept" : "was run"}.` : "";
     return make("section", { id: "tests" }, make("h3", {}, summary), note ? make("p", { class: "soft" }, note) : null, list);
   }
 
@@ -55,7 +56,7 @@ viewer.tests = (() => {
   function content(source, run, rollout, test, number, known) {
     if (known.error) return [make("p", { class: "notice" }, shown(known.error.message))];
     const changed = known.is_known && rollout.tests_total !== null && known.num_tests !== rollout.tests_total;
-    const isOther = known.is_known && rollout.prompt && known.statement && !rollout.prompt.includes(known.statement.trim().slice(0, 2000));
+    const isOther = known.is_known && rollout.split === "train" && rollout.prompt && known.statement && !rollout.prompt.includes(known.statement.trim().slice(0, 2000));
     const whole = (field) => source.text && (() => source.text(run, rollout.id, field, number));
     const lengths = { ...known.cut, actual: rollout.cut[`${number}/actual`] };
     const missing = "Not in these files; name the problem file with --problems to see it.";
@@ -65,13 +66,13 @@ viewer.tests = (() => {
     const panes = [
       pane("Input", known.is_known ? text(known.input) : soft(missing), lengths.input, whole("input")),
       pane("Expected", expected === null ? soft(missing) : compared ? lined(expected, actual) : text(expected), lengths.expected, whole("expected")),
-      pane("Actual", actual === null ? unrecorded(test) : compared ? lined(actual, expected) : text(actual), lengths.actual, whole("actual")),
+      test.verdict === "given" ? null : pane("Actual", actual === null ? unrecorded(test) : compared ? lined(actual, expected) : text(actual), lengths.actual, whole("actual")),
     ];
-    const how = test.method ? `Accepted by the comparison “${shown(test.method)}”.` : test.verdict === "wrong_answer" ? "No comparison accepted this output." : `Ended by ${words(test.verdict)}; no output was compared.`;
+    const how = test.verdict === "given" ? "" : test.method ? `Accepted by the comparison “${shown(test.method)}”.` : test.verdict === "wrong_answer" ? "No comparison accepted this output." : `Ended by ${words(test.verdict)}; no output was compared.`;
     return [
       make("p", { class: "soft small" }, `${how}${known.is_known ? ` The problem's checker: ${shown(known.checker)}; read from ${shown(known.origin)}.` : ""}`),
       changed || isOther ? make("p", { class: "notice" }, "The problem has changed since this run was judged: what is shown here is not what was compared.") : null,
-      make("div", { class: "panes" }, panes),
+      make("div", { class: "panes" }, panes.filter(Boolean)),
     ].filter(Boolean);
   }
 

@@ -65,83 +65,49 @@ class CpuPlatform(PlatformBase):
     vendor_name = CPU
     device_module = _cpu_device()
 
+    def _nothing(self, *_: Any, **__: Any) -> None:
+        """What there is nothing to do for on a CPU."""
+
+    set_device = synchronize = set_allocator_settings = empty_cache = _nothing
+    profiler_start = profiler_stop = cudart = _nothing
+    manual_seed = manual_seed_all = staticmethod(torch.manual_seed)
+
     def is_available(self) -> bool:
-        """Return whether the device can be used."""
         return True
 
     def is_platform_available(self, use_smi_check: bool = False) -> bool:
-        """Return whether verl may choose it by itself."""
-        return False
+        return False  # verl does not choose it by itself
 
     def current_device(self) -> str:
-        """Return the device of this process."""
-        return "cpu"
+        return CPU
 
     def device_count(self) -> int:
-        """Return the devices of this process."""
         return 1
 
-    def set_device(self, device_index: int) -> None:
-        """There is one."""
-
-    def synchronize(self, device_index: int | None = None) -> None:
-        """Nothing runs beside the caller."""
-
-    def manual_seed(self, seed: int) -> None:
-        """Seed torch."""
-        torch.manual_seed(seed)
-
-    def manual_seed_all(self, seed: int) -> None:
-        """Seed torch."""
-        torch.manual_seed(seed)
-
-    def set_allocator_settings(self, settings: str) -> None:
-        """There is no allocator to set."""
-
-    def empty_cache(self) -> None:
-        """There is none."""
-
     def get_device_capability(self, device_index: int = 0) -> tuple[int | None, int | None]:
-        """Return no CUDA capability."""
         return None, None
 
     def communication_backend_name(self) -> str:
-        """Return how processes talk."""
         return "gloo"
 
     def visible_devices_envvar(self) -> str:
-        """Return the variable that Ray hides devices with."""
         return "CUDA_VISIBLE_DEVICES"
 
     @contextmanager
     def nvtx_range(self, msg: str) -> Iterator[None]:
-        """Profile nothing."""
         yield
 
-    def profiler_start(self) -> None:
-        """Profile nothing."""
-
-    def profiler_stop(self) -> None:
-        """Profile nothing."""
-
     def ray_resource_name(self) -> str:
-        """Return Ray's resource that a training process takes one of."""
         return "GPU"
 
     def ray_resource_options(self, num_gpus: float) -> dict[str, Any]:
-        """Return what an actor asks of Ray."""
         return {"num_gpus": num_gpus}
 
     def ray_noset_envvars(self) -> list[str]:
-        """Return what keeps Ray from hiding devices."""
         return ["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]
 
     def is_ipc_supported(self) -> bool:
-        """Return whether processes share device memory."""
         return False
-
-    def cudart(self) -> None:
-        """There is no CUDA runtime."""
 
 
 def use_cpu() -> None:

@@ -49,6 +49,7 @@ class TransformersServer:
         self._pad_id, self._end_ids, self._max_tokens = pad_id, end_ids, max_tokens
         self._rounds: dict[int, list[_Waiting]] = {}
         self._num_requests = 0
+        self._busy = asyncio.Lock()
         self._step = 0
 
     async def generate(
@@ -73,7 +74,8 @@ class TransformersServer:
         if len(entries) == size:
             del self._rounds[number]
             entries.sort(key=lambda entry: (entry.request.prompt_ids, entry.request.seed))
-            await asyncio.to_thread(self._answer, entries, loop)
+            async with self._busy:
+                await asyncio.to_thread(self._answer, entries, loop)
         return await waiting.answer
 
     def _answer(self, entries: list[_Waiting], loop: asyncio.AbstractEventLoop) -> None:
@@ -101,14 +103,15 @@ class TransformersServer:
         Raises:
             RuntimeError: they are not those of the model that this server began with.
         """
-        missing, unexpected = self._model.load_state_dict(weights, strict=False)
+        async with self._busy:
+            missing, unexpected = self._model.load_state_dict(weights, strict=False)
         tied = set(self._model._tied_weights_keys or ())
         if unexpected or set(missing) - tied:
             raise RuntimeError(f"weights do not fit: missing {missing[:3]}, unexpected {unexpected[:3]}")
         self._step = step or 0
 
     async def abort_all_requests(self, reject_request: bool = False) -> None:
-        """Nothing runs between rounds."""
+        """What is being sampled is sampled to its end: weights wait for it."""
 
     async def nothing(self, *args: Any, **kwargs: Any) -> None:
         """What verl asks of servers that share a device with training."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,13 +14,13 @@ from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from microcoder.errors import ConfigError
-from microcoder.runs import RunDirectory
-from microcoder.serving.judging import BatchJudge
+from microcoder.files import new_folder
 from microcoder.training.batching import cut_batches
 from microcoder.training.chat import check_options, encode_prompts
 from microcoder.training.checkpoints import STAGING, copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
+from microcoder.training.engine_inputs import EngineInputs
 from microcoder.training.engines.trl.arguments import build_arguments
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer, ProbeMade
 from microcoder.training.engines.trl.vllm_backend import (
@@ -93,58 +92,37 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
 
 
 def train(
-    config: TrainConfig,
-    *,
-    policy: Policy,
-    tasks: Tasks,
-    judge: BatchJudge,
-    run: RunDirectory,
-    run_clock: RunClock,
-    resume_step: int | None,
-    observer: Observer,
-    callbacks: Sequence[TrainerCallback] = (),
+    inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[TrainerCallback] = ()
 ) -> None:
     """Run the missing steps.
 
     Raises:
         KeyboardInterrupt: the user asked to stop; the last whole step was saved.
     """
+    config, run = inputs.config, inputs.run
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
     torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
-    trainer = _build_trainer(
-        config, policy=policy, tasks=tasks, judge=judge, run=run, run_clock=run_clock, observer=observer
-    )
+    trainer = _build_trainer(inputs, run_clock)
     for callback in callbacks:
         trainer.add_callback(callback)
-    with stop_between_steps(trainer, observer), name_lost_server(config):
+    with stop_between_steps(trainer, inputs.observer), name_lost_server(config):
         trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
     if trainer.steps_done < config.num_steps:
         raise KeyboardInterrupt
 
 
-def probe(
-    config: TrainConfig, *, policy: Policy, tasks: Tasks, judge: BatchJudge, run: RunDirectory, observer: Observer
-) -> None:
+def probe(inputs: EngineInputs) -> None:
     """Probe the untrained model and record the temperature that was chosen; train nothing."""
-    trainer = _build_trainer(
-        config, policy=policy, tasks=tasks, judge=judge, run=run, run_clock=RunClock(), observer=observer
-    )
+    trainer = _build_trainer(inputs, RunClock())
     trainer.ends_after_probe = True
     # As training begins, and only then, the model is wrapped as it will be trained: precision, shards, sampler.
-    with suppress(ProbeMade), name_lost_server(config):
+    with suppress(ProbeMade), name_lost_server(inputs.config):
         trainer.train()
 
 
-def _build_trainer(
-    config: TrainConfig,
-    *,
-    policy: Policy,
-    tasks: Tasks,
-    judge: BatchJudge,
-    run: RunDirectory,
-    run_clock: RunClock,
-    observer: Observer,
-) -> MicroCoderTrainer:
+def _build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrainer:
+    config, tasks, run = inputs.config, inputs.tasks, inputs.run
+    policy: Policy = inputs.policy
     batches = cut_batches(config, num_processes=_processes().num_processes)
     longest = _longest_prompt_tokens(config, policy, tasks)
     check_model_length(
@@ -164,10 +142,10 @@ def _build_trainer(
                 tokenizer=policy.tokenizer,
                 peft_config=build_adapter(config),
                 tasks=tasks,
-                judge=judge,
+                judge=inputs.judge,
                 run=run,
                 run_clock=run_clock,
-                observer=observer,
+                observer=inputs.observer,
             )
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
@@ -193,11 +171,9 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
         policy.source, revision=config.model.revision, dtype=getattr(torch, config.model.dtype)
     )
     adapted = PeftModel.from_pretrained(base, str(checkpoint))
-    partial = target.with_name(f".{target.name}.partial")
-    adapted.merge_and_unload().save_pretrained(partial)
-    policy.tokenizer.save_pretrained(partial)
-    shutil.rmtree(target, ignore_errors=True)
-    partial.replace(target)
+    with new_folder(target) as partial:
+        adapted.merge_and_unload().save_pretrained(partial)
+        policy.tokenizer.save_pretrained(partial)
 
 
 def build_adapter(config: TrainConfig) -> LoraConfig | None:

@@ -1,4 +1,4 @@
-"""Dynamic group filtering inside TRL: hands TRL the groups that `microcoder.training.filtering` has had sampled."""
+"""Dynamic group filtering inside TRL: hands it the groups that `training.algorithm.filtering` has had sampled."""
 
 from __future__ import annotations
 

@@ -16,9 +16,13 @@ from peft import LoraConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
+from microcoder.evaluator.protocols import BatchJudge
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
-from microcoder.serving.judging import BatchJudge
+from microcoder.training.algorithm.filtering import sample_mixed_groups
+from microcoder.training.algorithm.schedules import order_problems, staged_value
+from microcoder.training.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
+from microcoder.training.algorithm.temperature import transitions
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.batching import Batches
 from microcoder.training.chat import opens_thinking, render_chat
@@ -29,8 +33,8 @@ from microcoder.training.early_judging import EarlyJudge
 from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
 from microcoder.training.engines.trl.resampling import SampledGroup, join_generated, split_generated
 from microcoder.training.engines.trl.sampling import apart, set_sampling, start_sampler
+from microcoder.training.engines.trl.token_figures import Watched, add_tokens, watch_tokens
 from microcoder.training.extractor_config import build_extractor
-from microcoder.training.filtering import sample_mixed_groups
 from microcoder.training.mismatch import correct_mismatch, note_mismatch
 from microcoder.training.observer import Observer
 from microcoder.training.probe import (
@@ -45,10 +49,7 @@ from microcoder.training.recorder import record_evaluation, record_step, refuse_
 from microcoder.training.reward_config import build_rewards
 from microcoder.training.rollouts import RolloutReader
 from microcoder.training.sampling_config import DiversityTemperature
-from microcoder.training.schedules import order_problems, staged_value
-from microcoder.training.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
 from microcoder.training.tasks import Task, Tasks
-from microcoder.training.temperature import transitions
 from microcoder.types import Prompt, Rollout
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -109,6 +110,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._asked: Sequence[Task] = ()
         self._early = EarlyJudge(judge)
         self._updates: list[dict[str, float]] = []
+        self._watched: Watched | None = None
         super().__init__(
             model=model,
             args=arguments,
@@ -168,6 +170,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
             output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
+        if count := self.config.logging.token_rollouts:
+            self._watched = watch_tokens(self, output, count=count, step=self.steps_done + 1)
         return output
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
@@ -373,6 +377,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _record_step(self) -> None:
         step = self.steps_done
+        if self._watched is not None:
+            self._scored_P_G, self._watched = add_tokens(self, self._watched, self._scored_P_G), None
         everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
             rollout, self._history = self.config.rollout, self._history or []

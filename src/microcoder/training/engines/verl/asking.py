@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from microcoder.training.masking import draw_uniform
+from microcoder.training.algorithm.masking import draw_uniform
 
 COLUMN = "microcoder_sampling"
 MANAGER = "microcoder.training.engines.verl.sampling.SamplingManager"

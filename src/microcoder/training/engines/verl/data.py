@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from microcoder.runs import write_parquet
+from microcoder.files import write_parquet
+from microcoder.training.algorithm.schedules import order_problems
 from microcoder.training.config import TrainConfig
-from microcoder.training.schedules import order_problems
 from microcoder.training.tasks import Task, Tasks
 
 SOURCE = "microcoder"

@@ -15,12 +15,12 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
-from microcoder.serving.judging import BatchJudge
 from microcoder.training.batching import cut_batches
 from microcoder.training.chat import check_options, encode_prompts
 from microcoder.training.checkpoints import copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
+from microcoder.training.engine_inputs import EngineInputs
 from microcoder.training.engines.verl.data import write_data
 from microcoder.training.engines.verl.devices import CPU, Devices, await_devices, find_devices
 from microcoder.training.engines.verl.launch import build_environment, run_verl
@@ -158,18 +158,7 @@ def plan_launch(
     return launch
 
 
-def train(
-    config: TrainConfig,
-    *,
-    policy: StartingWeights,
-    tasks: Tasks,
-    judge: BatchJudge,
-    run: RunDirectory,
-    run_clock: RunClock,
-    resume_step: int | None,
-    observer: Observer,
-    callbacks: Sequence[Any] = (),
-) -> None:
+def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[Any] = ()) -> None:
     """Run the steps that are missing.
 
     Raises:
@@ -178,37 +167,21 @@ def train(
     """
     if callbacks:
         raise ConfigError("engine verl takes no callbacks; leave them out, or use --engine trl")
-    settings = RunSettings(probe_digest=probe_digest(config), **run_clock.read())
-    _launch(config, policy=policy, tasks=tasks, run=run, observer=observer, resume_step=resume_step, settings=settings)
-    if run.latest_checkpoint_step() != config.num_steps:
+    settings = RunSettings(probe_digest=probe_digest(inputs.config), **run_clock.read())
+    _launch(inputs, resume_step=resume_step, settings=settings)
+    if inputs.run.latest_checkpoint_step() != inputs.config.num_steps:
         raise KeyboardInterrupt
 
 
-def probe(
-    config: TrainConfig,
-    *,
-    policy: StartingWeights,
-    tasks: Tasks,
-    judge: BatchJudge,
-    run: RunDirectory,
-    observer: Observer,
-) -> None:
+def probe(inputs: EngineInputs) -> None:
     """Probe the untrained model and record the temperature that was chosen; train nothing."""
-    settings = RunSettings(probe_digest=probe_digest(config), probe_only=True)
-    _launch(config, policy=policy, tasks=tasks, run=run, observer=observer, resume_step=None, settings=settings)
+    settings = RunSettings(probe_digest=probe_digest(inputs.config), probe_only=True)
+    _launch(inputs, resume_step=None, settings=settings)
 
 
-def _launch(
-    config: TrainConfig,
-    *,
-    policy: StartingWeights,
-    tasks: Tasks,
-    run: RunDirectory,
-    observer: Observer,
-    resume_step: int | None,
-    settings: RunSettings,
-) -> None:
-    launch = plan_launch(config, policy=policy, tasks=tasks, run=run, resume_step=resume_step, settings=settings)
+def _launch(inputs: EngineInputs, *, resume_step: int | None, settings: RunSettings) -> None:
+    config, tasks, run, observer = inputs.config, inputs.tasks, inputs.run, inputs.observer
+    launch = plan_launch(config, policy=inputs.policy, tasks=tasks, run=run, resume_step=resume_step, settings=settings)
     write_data(config, tasks, run.root / "verl")
     devices = find_devices(config.ray)
     await_devices(config.ray, devices, observer=observer)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from microcoder.errors import TrainingError
-from microcoder.training.advantages import ADVANTAGES, Advantage
+from microcoder.training.algorithm.advantages import ADVANTAGES, Advantage
 
 PREFIX = "microcoder_"
 

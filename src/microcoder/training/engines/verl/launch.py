@@ -18,12 +18,12 @@ from microcoder.metrics import EvaluationMetrics, StepMetrics
 from microcoder.runs import RunDirectory
 from microcoder.serving.ray_start import allow_slow_start
 from microcoder.training.alarms import find_alarms
+from microcoder.training.algorithm.temperature import transitions
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.recording import stop_file
 from microcoder.training.engines.verl.translate import Launch
 from microcoder.training.interrupts import stop_between_steps
 from microcoder.training.observer import Observer
-from microcoder.training.temperature import transitions
 
 POLL_SECONDS = 0.2
 PATIENCE_SECONDS = 20.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from microcoder.metrics import ScoredRollout
 from microcoder.runs import RunDirectory
-from microcoder.training.diversity import measure_diversity
+from microcoder.training.algorithm.diversity import measure_diversity
 from microcoder.training.probe import read_probe, summarise_sweep
 from microcoder.training.recorder import record_evaluation, record_step, refuse_divergence
 from microcoder.training.sampling_config import DiversityWatch, TemperatureSchedule

@@ -20,18 +20,18 @@ from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge
+from microcoder.evaluator.protocols import Judging
 from microcoder.formats.verl import problem_of_reward
-from microcoder.serving.judging import Judging
+from microcoder.training.algorithm.masking import draw_uniform
+from microcoder.training.algorithm.scoring import REWARD_DRAW
 from microcoder.training.engines.verl.asking import COLUMN, problem_name
 from microcoder.training.engines.verl.judged import FIELD, Judged, build_reader
 from microcoder.training.engines.verl.settings import PluginSettings, read_settings, refuse_idle
 from microcoder.training.extractor_config import build_extractor
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.training.judging import connect
-from microcoder.training.masking import draw_uniform
 from microcoder.training.masking_config import ConditionalMasking
 from microcoder.training.reward_config import build_rewards
-from microcoder.training.scoring import REWARD_DRAW
 from microcoder.types import Problem
 
 _PROBLEMS_KEPT = 256

@@ -18,11 +18,11 @@ from tensordict import TensorDict
 from microcoder.extract import Extractor
 from microcoder.metrics import ScoredRollout
 from microcoder.rewards import score_verdict
+from microcoder.training.algorithm.masking import draw_uniform
+from microcoder.training.algorithm.scoring import Rules, decide_group
 from microcoder.training.engines.verl.asking import COLUMN, problem_name
 from microcoder.training.engines.verl.judged import Judged
-from microcoder.training.masking import draw_uniform
 from microcoder.training.rollouts import RolloutReader
-from microcoder.training.scoring import Rules, decide_group
 from microcoder.types import Program, Rollout
 
 _FIELDS = ["responses", "rm_scores", "extra_fields", "extra_info", "data_source", "raw_prompt", COLUMN]

@@ -13,7 +13,7 @@ from pydantic import Field, Tag, ValidationError
 from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
 from microcoder.faults import explain_fault
-from microcoder.training.advantages import ADVANTAGES
+from microcoder.training.algorithm.advantages import ADVANTAGES
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.engines.verl.asking import MANAGER
 from microcoder.training.engines.verl.names import REWARD_MANAGER, TRAINER_MODE
@@ -32,7 +32,7 @@ from microcoder.training.sampling_config import (
 from microcoder.training.vllm_config import MismatchConfig
 
 ESTIMATORS = "microcoder_"
-"""Our advantages among verl's estimators: this, and the name of `microcoder.training.advantages`."""
+"""Our advantages among verl's estimators: this, and the name of `microcoder.training.algorithm.advantages`."""
 OWN_ESTIMATOR = f"{ESTIMATORS}own"
 """The advantage that `microcoder.advantage` names."""
 

@@ -26,6 +26,9 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from microcoder.errors import TrainingError
 from microcoder.metrics import SamplerMismatch, ScoredRollout
 from microcoder.runs import RunDirectory
+from microcoder.training.algorithm.schedules import staged_value
+from microcoder.training.algorithm.scoring import build_rules
+from microcoder.training.algorithm.temperature import step_temperature, transitions
 from microcoder.training.checkpoints import best_step
 from microcoder.training.clocks import RunClock
 from microcoder.training.engines.verl import recording
@@ -54,9 +57,6 @@ from microcoder.training.mismatch import correct_mismatch, note_mismatch
 from microcoder.training.probe import read_probe, summarise_point, write_probe
 from microcoder.training.reward_config import build_rewards
 from microcoder.training.sampling_config import ConstantTemperature, DiversityTemperature
-from microcoder.training.schedules import staged_value
-from microcoder.training.scoring import build_rules
-from microcoder.training.temperature import step_temperature, transitions
 
 if TYPE_CHECKING:
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer

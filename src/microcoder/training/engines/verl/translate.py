@@ -20,7 +20,7 @@ from typing import Any
 from microcoder.config import flatten
 from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
-from microcoder.training.advantages import ADVANTAGES
+from microcoder.training.algorithm.advantages import ADVANTAGES
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.checkpoints import staging_folder, state_folder

@@ -1,0 +1,98 @@
+"""Pages of Markdown taken apart: fenced blocks, links, headings; and a tutorial's blocks done as a reader would."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(page for name in ("docs", "recipes", "studies", "examples") for page in (ROOT / name).rglob("*.md")),
+    ]
+)
+_FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!!)\[[^]\n]*(?:\n[^]\n]*)?\]\(([^)\s]+)\)|!\[[^]]*\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block."""
+
+    language: str
+    title: str
+    text: str
+
+
+def blocks_of(text: str) -> list[Block]:
+    """Return the fenced blocks of a page, in order."""
+    return [Block(*found.groups()) for found in _FENCE.finditer(text)]
+
+
+def links_of(text: str) -> Iterator[str]:
+    """Yield what the page links to and shows, code left out."""
+    plain = re.sub(r"`[^`\n]*`", "", _FENCE.sub("", text))
+    for found in _LINK.finditer(plain):
+        yield found[1] or found[2]
+
+
+def anchors_of(text: str) -> set[str]:
+    """Return the anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*?)(?: \{#([\w-]+)\})?$", _FENCE.sub("", text), re.MULTILINE)
+    return {name or re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", words.lower()).strip()) for words, name in headings}
+
+
+def stand_in(name: str, checkpoint: Path, hub: Path) -> dict[str, str]:
+    """Put a checkpoint into a cache of the Hugging Face Hub under a model's name; return what makes it be found."""
+    repo = hub / "hub" / f"models--{name.replace('/', '--')}"
+    shutil.copytree(checkpoint, repo / "snapshots" / "0")
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text("0")
+    return {"HF_HOME": str(hub), "HF_HUB_OFFLINE": "1"}
+
+
+def do_tutorial(
+    page: Path,
+    folder: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    more: Mapping[str, str] | None = None,
+) -> str:
+    """Write a tutorial's files and type its commands in a folder; hold what they print to what the page shows.
+
+    A block with a title is a file, a block `console` is typed, a block `text` after it is what comes: a line of it is
+    found in the output in order, with … for anything. `more` adds options to a command that names a word.
+    """
+    here = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "OMP_NUM_THREADS": "1",
+        **(environment or {}),
+    }
+    output = everything = ""
+    for block in blocks_of(page.read_text(encoding="utf-8")):
+        if block.title:
+            (folder / block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "console":
+            options = "".join(end for word, end in (more or {}).items() if word in block.text)
+            done = subprocess.run(
+                ["bash", "-e", "-o", "pipefail", "-c", block.text.rstrip() + options],
+                cwd=folder, env=here, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+            )  # fmt: skip
+            output = done.stdout
+            everything += output
+            assert done.returncode == 0, f"{block.text}\n{output[-4000:]}"
+        elif block.language == "text":
+            shown = "[^\n]*\n(?:.*\n)*?".join(
+                ".*".join(re.escape(part.strip()) for part in line.split("…")) for line in block.text.splitlines()
+            )
+            assert re.search(shown, output + "\n"), f"{page.name} shows\n{block.text}\nand what comes is\n{output}"
+    return everything

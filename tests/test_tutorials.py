@@ -1,0 +1,43 @@
+"""The tutorials, done as they are written: their files, their commands, what they say comes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from doc_pages import DOCS, do_tutorial, stand_in
+from microcoder.runs import RunDirectory
+
+TUTORIALS = DOCS / "tutorials"
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def folder(tmp_path: Path, shared_cache: Path) -> Path:
+    """An empty folder, but for the tiny model that two tutorials make alike: it is made once."""
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache" / "microcoder").symlink_to(shared_cache)
+    return tmp_path
+
+
+def test_the_judge_as_a_reward_in_trl(tmp_path: Path, tiny_checkpoint: Path) -> None:
+    (folder := tmp_path / "folder").mkdir()
+    do_tutorial(TUTORIALS / "reward.md", folder, environment=stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path))
+
+
+def test_training_a_tiny_model(folder: Path) -> None:
+    do_tutorial(TUTORIALS / "train.md", folder)
+    run = RunDirectory(folder / "runs" / "tiny")
+    first, *_, last = (row["accuracy"] for row in run.read_evaluations())
+    assert last > first
+
+
+def test_building_a_corpus(folder: Path) -> None:
+    do_tutorial(TUTORIALS / "corpus.md", folder)
+    assert {json.loads(line)["id"] for line in (folder / "problems.jsonl").read_text().splitlines()}
+
+
+def test_asking_a_question(folder: Path) -> None:
+    do_tutorial(TUTORIALS / "study.md", folder)

@@ -1,0 +1,41 @@
+"""The tutorial of the judge in stock verl, as it is written: its last command on a CPU, without vLLM."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from verl_runs import needs_verl
+
+from doc_pages import DOCS, do_tutorial, stand_in
+
+# What a run of engine verl without GPUs is told; verl_runs has verl's processes learn it.
+ON_CPU = """ actor_rollout_ref.rollout.name=transformers actor_rollout_ref.rollout.load_format=auto trainer.device=cpu \
+    actor_rollout_ref.rollout.free_cache_engine=False actor_rollout_ref.rollout.dtype=float32 \
+    actor_rollout_ref.rollout.agent.num_workers=1 actor_rollout_ref.rollout.tensor_model_parallel_size=1 \
+    actor_rollout_ref.model.use_remove_padding=False +actor_rollout_ref.model.override_config.attn_implementation=sdpa \
+    actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.fsdp_config.strategy=fsdp2 \
+    actor_rollout_ref.actor.use_torch_compile=False actor_rollout_ref.actor.fsdp_config.use_torch_compile=False \
+    actor_rollout_ref.actor.fsdp_config.dtype=float32 data.dataloader_num_workers=0 \
+    transfer_queue.backend.SimpleStorage.num_data_storage_units=1 trainer.save_freq=-1 trainer.test_freq=-1 \
+    trainer.val_before_train=False hydra.run.dir=logs hydra.output_subdir=null \
+    ray_kwargs.ray_init.num_cpus=16 +ray_kwargs.ray_init.num_gpus=1 +ray_kwargs.ray_init.include_dashboard=False"""
+
+
+@needs_verl
+@pytest.mark.slow
+def test_the_judge_as_a_reward_in_verl(tmp_path: Path, tiny_checkpoint: Path) -> None:
+    (folder := tmp_path / "folder").mkdir()
+    output = do_tutorial(
+        DOCS / "tutorials" / "reward-verl.md",
+        folder,
+        environment={
+            **stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path),
+            "MICROCODER_VERL_DEVICE": "cpu",
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        },
+        more={"main_ppo": ON_CPU},
+    )
+    assert "critic/score/mean" in output
+    assert "is_accepted" in output or "step:2" in output
