@@ -211,7 +211,7 @@ def test_a_dry_run_refuses_what_does_not_exist(
         (["-c", "recipes/micro/config.toml", "--num-steps"], "--num-steps has no value"),
         (["-c", "recipes/micro/config.toml", "num_steps=3"], "keys of the config are given as --dotted.key VALUE"),
         (["-c", "recipes/micro/config.toml", "--batch.ppo_mini_batch_size", "48"], "try 32"),
-        ([], "no recipe; type: microcoder train -c RECIPE.toml"),
+        ([], "no recipe; type: microcoder train -c RECIPE"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
