@@ -115,7 +115,12 @@ def _print_keys(given: Sequence[str]) -> None:
     from microcoder.keys import describe_keys
 
     module, _, name = place.partition(":")
-    print(describe_keys(getattr(importlib.import_module(module), name), width=shutil.get_terminal_size().columns))
+    try:
+        config = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        print(f"{error.name} is not installed, so the configuration keys cannot be listed; see docs/reference.md")
+        return
+    print(describe_keys(config, width=shutil.get_terminal_size().columns))
 
 
 def _explain(error: CycloptsError, given: Sequence[str]) -> str:
