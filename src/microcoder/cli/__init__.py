@@ -28,7 +28,10 @@ VERBS = {
     "train": ("train", "Train a model by a recipe; the same command resumes an interrupted run."),
     "probe": ("probe", "Sample the untrained model over a grid of temperatures and choose the one to train at."),
     "report": ("report", "Write the report of a training run or an evaluation and print its path."),
-    "view": ("view", "Browse runs: overlaid curves, and every rollout with its tests."),
+    "view": (
+        "view",
+        "Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.",
+    ),
     "doctor": (
         "doctor",
         "Show this machine's sandbox isolation, speed and languages, and run the sandbox's self-test.",
@@ -117,8 +120,9 @@ def _print_keys(given: Sequence[str]) -> None:
     module, _, name = place.partition(":")
     try:
         config = getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        print(f"{error.name} is not installed, so the configuration keys cannot be listed; see docs/reference.md")
+    except ImportError as error:
+        extra = "data" if "dataset" in module else "train"
+        print(f"Its keys can be listed once {error.name} is installed; type: pip install 'microcoder[{extra}]'")
         return
     print(describe_keys(config, width=shutil.get_terminal_size().columns))
 
