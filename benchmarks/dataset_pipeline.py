@@ -130,8 +130,8 @@ def run_ours(folder: Path, work: Path, workers: int) -> tuple[float, int]:
             ("microcoder.dataset.filter",),
         ),
     ]
-    _, passages = run_steps(shards, collect_step(), steps, work=work, runner=Runner(workers=workers))
-    return time.perf_counter() - started, passages[-1].num_kept
+    _, step_counts = run_steps(shards, collect_step(), steps, work=work, runner=Runner(workers=workers))
+    return time.perf_counter() - started, step_counts[-1].num_kept
 
 
 def measure_ours(num_rows: int, workers: int) -> Mapping[str, float]:

@@ -4,7 +4,7 @@
     ├── ConfigError      a recipe, flag or option is wrong          (also ValueError)
     ├── DataError        a problem file or checkpoint is wrong      (also ValueError)
     ├── EvaluatorFault   our sandbox failed, not a program          (also RuntimeError)
-    └── TrainingError    a run cannot start, go on or be resumed    (also RuntimeError)
+    └── TrainingError    a run cannot start, continue or resume     (also RuntimeError)
 
 A bad program is never an error: it is a `Verdict`. Every message says what was wrong (with the value),
 what is allowed, and what to type next; the command line prints it without a traceback.
@@ -24,7 +24,7 @@ class DataError(MicroCoderError, ValueError):
 
 
 class EvaluatorFault(MicroCoderError, RuntimeError):
-    """The sandbox itself failed; nothing can be said about the program."""
+    """The sandbox itself failed; the program has no verdict."""
 
 
 class TrainingError(MicroCoderError, RuntimeError):

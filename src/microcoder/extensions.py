@@ -1,4 +1,4 @@
-"""The door for what users bring along: a reward, a prompt, an extractor and so on, by a name in a recipe.
+"""User-defined rewards, prompts, extractors and so on, named in a recipe.
 
 A reference is one of
 
@@ -7,7 +7,7 @@ A reference is one of
 - an attribute of an installed module: `my_package.rewards:brevity`;
 - the name of an entry point that an installed package offers in the group `microcoder.NOUN`.
 
-Options are the function's keyword-only parameters, checked by their annotations. Built-ins come in by the same door.
+Options are the function's keyword-only parameters, checked by their annotations. Built-ins are loaded the same way.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GROUP = "microcoder."
 
 @dataclass(frozen=True, slots=True)
 class ExtensionSource:
-    """Where an extension's code is; what a manifest keeps of it."""
+    """The code of an extension, as recorded in the manifest."""
 
     noun: str
     reference: str
@@ -59,15 +59,15 @@ class Extension:
     noun: str
     reference: str
     label: str
-    """What figures call it: a built-in's or an entry point's name, or that of the function."""
+    """Its name in metrics: a built-in's or an entry point's name, or that of the function."""
     function: Callable[..., Any]
-    """As it was found, without its options; for attributes on it."""
+    """The function itself, without options; may have attributes."""
     options: Mapping[str, Any]
     source: ExtensionSource | None
     """None for a built-in: its version is this package's."""
 
     def __call__(self, *arguments: Any, passing: tuple[type[Exception], ...] = ()) -> Any:
-        """Call it with its options; exceptions of the kinds `passing` are its answer, not its failure.
+        """Call it with its options; exceptions of the types `passing` are raised unchanged.
 
         Raises:
             ConfigError: it failed; where.
@@ -84,7 +84,7 @@ class Extension:
             ) from error
 
     def fault(self, what: str, *, line: int | None = None) -> ConfigError:
-        """Return the error that says what it did wrong, and where it is."""
+        """Return an error about it, with its location."""
         place = "" if self.source is None else f" ({self.source.file} line {line or self.source.line})"
         return ConfigError(f"{self.noun} {self.reference}{place} {what}")
 
@@ -92,7 +92,7 @@ class Extension:
 def load_extension(
     noun: str, reference: str, *, builtins: Mapping[str, Callable[..., Any]], options: Mapping[str, Any] | None = None
 ) -> Extension:
-    """Return what a reference names.
+    """Load the function that a reference names.
 
     Args:
         noun: `reward`, `prompt`, ...: names the group of entry points, and is the word in messages.
@@ -101,7 +101,7 @@ def load_extension(
         options: values of the function's keyword-only parameters.
 
     Raises:
-        ConfigError: there is no such thing, it cannot be imported, it is no function, or an option is unknown or wrong.
+        ConfigError: it does not exist, cannot be imported or is not a function, or an option is unknown or wrong.
     """
     function: Any
     if reference in builtins:
@@ -128,7 +128,7 @@ def load_extension(
 
 
 def describe_file(noun: str, path: str) -> ExtensionSource:
-    """Return what a manifest keeps of a file that is no Python, such as a language's."""
+    """Return the manifest's record of a file other than Python, such as a language's."""
     code = Path(path).expanduser().read_bytes()
     return ExtensionSource(noun, path, path, 1, hashlib.sha256(code).hexdigest()[:16])
 

@@ -31,7 +31,7 @@ def extract_program(response: str, *, is_truncated: bool = False, language: str 
     Args:
         response: the completion as text.
         is_truncated: the response reached the length limit; a missing program is then incomplete, not wrong.
-        language: what the problem wants programs in; a fence's tag is not looked at.
+        language: the problem's language; a fence's tag is ignored.
     """
     answer = response.rpartition("</think>")[2]
     if "<think>" in answer:
@@ -74,7 +74,7 @@ class Extractor:
         """Return the program of a response; a user's function returns its text, or None if there is none.
 
         Raises:
-            ConfigError: a user's function failed, or returned something else; if it is.
+            ConfigError: a user's function failed, or returned something else; with its location.
         """
         found = self.extension(response, is_truncated)
         if isinstance(found, Program):

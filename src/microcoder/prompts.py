@@ -70,7 +70,7 @@ class Asker:
         """Return the prompt of a problem.
 
         Raises:
-            ConfigError: a user's function failed, or returned neither text nor a chat; if it is.
+            ConfigError: a user's function failed, or returned neither text nor a chat; with its location.
         """
         *before, last = self._turns(problem)
         system = (Turn("system", self.system),) if self.system is not None else ()

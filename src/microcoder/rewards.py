@@ -89,7 +89,8 @@ class RewardSum:
             draw: uniform in [0, 1), for rewards that need one in place of random numbers.
 
         Raises:
-            ConfigError: a user's function failed or returned no number, or needs a draw and there is none; if it is.
+            ConfigError: a user's function failed or returned no number, or needs a draw and there is none; with its
+            location.
         """
         values: dict[str, float | None] = dict.fromkeys((extension.label for extension, _ in self.parts), None)
         if verdict.is_scorable:

@@ -10,7 +10,7 @@
     model/                   the final weights, Hugging Face format
     summary.json             written last: a run that has it is finished
     report/index.html        drawn from the files above
-    logs/                    what TensorBoard or Weights & Biases keep on disk if asked for
+    logs/                    files of TensorBoard or Weights & Biases, if configured
     .lock                    held while a process writes the run
 
 Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
@@ -88,7 +88,7 @@ class RunDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from writing this run; the kernel lets go when the holder dies.
+        """Lock the run against other processes; the kernel releases the lock when the holder dies.
 
         Raises:
             TrainingError: another process holds it.
@@ -101,7 +101,7 @@ class RunDirectory:
         """Return the manifest.
 
         Raises:
-            DataError: the folder is no run directory.
+            DataError: the folder is not a run directory.
         """
         return read_json(self.manifest, what="run manifest")
 
@@ -126,7 +126,7 @@ class RunDirectory:
         return _steps_in(self.evaluation_samples)
 
     def rewind(self, step: int) -> None:
-        """Drop whatever lies beyond `step`, so that a resumed run writes it anew and exactly once."""
+        """Drop everything after `step`, so that a resumed run writes it exactly once."""
         for rows in (self.metrics, self.evaluations):
             write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
         for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):

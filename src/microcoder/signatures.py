@@ -26,7 +26,7 @@ _LONGEST_STARTER = 20_000
 
 
 def find_call(problem: Problem) -> Call | None:
-    """Return how a problem's function is called: what it says itself, else what its starter code's annotations say.
+    """Return how a problem's function is called: its own `call`, else from its starter code's annotations.
 
     None if all is plain JSON.
     """
@@ -129,7 +129,7 @@ def _arguments_of(head: ast.FunctionDef) -> list[ast.arg]:
 
 
 def _kind_of(annotation: ast.expr | None, node_kind: str) -> str:
-    """Return what an annotation names: `Optional[X]`, `X | None`, `"X"` and `List[X]` are seen through."""
+    """Return the name in an annotation, without `Optional[X]`, `X | None`, quotes and `List[X]`."""
     match annotation:
         case ast.Name(id="ListNode" | "TreeNode" as name):
             return name

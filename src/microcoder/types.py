@@ -36,7 +36,7 @@ class Record(BaseModel):
 
 
 class Outcome(StrEnum):
-    """How a program, or one test of it, ended."""
+    """The outcome of a program, or of one of its tests."""
 
     ACCEPTED = "accepted"
     WRONG_ANSWER = "wrong_answer"
@@ -54,7 +54,7 @@ class Outcome(StrEnum):
 
 
 Dialect = Literal["plain", "livecodebench"]
-"""What a Python program runs under, see `Problem.dialect`."""
+"""The environment of a Python program, see `Problem.dialect`."""
 
 MOST_SECONDS = 600.0
 """Longest CPU limit of a problem's test."""
@@ -159,7 +159,7 @@ Kind = Annotated[str, AfterValidator(_check_kind)]
 
 
 class Signature(Record):
-    """What goes into a function, and what its result is."""
+    """The kinds of a function's arguments and result."""
 
     parameters: tuple[Kind, ...] = Field(default=(), max_length=100)
     """What each argument is, in order; arguments beyond these are plain JSON."""
@@ -190,7 +190,7 @@ class Call(Signature):
     def _fields_belong_to_the_style(self) -> Call:
         given = {name for name in self.model_fields_set if getattr(self, name) != Call.model_fields[name].default}
         if self.style == "design" and given - {"style", "methods"}:
-            raise ValueError(f"style = design takes no {min(given - {'style', 'methods'})}; give it to one of methods")
+            raise ValueError(f"style = design takes no {min(given - {'style', 'methods'})}; move it to one of methods")
         if self.style == "function" and self.methods:
             raise ValueError('style = function takes no methods; use "style": "design" for a class')
         return self
@@ -201,7 +201,7 @@ class Problem(Record):
 
     id: str = Field(min_length=1)
     statement: str = ""
-    """What the model is asked; may be empty only if nothing is generated (judging)."""
+    """The problem's text; may be empty only for judging."""
     language: str = "python"
     """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a file for."""
     language_version: str = ""
@@ -260,7 +260,7 @@ class Problem(Record):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side says in a chat."""
+    """A message of a chat."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -268,13 +268,13 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the model reads: a chat before any chat template."""
+    """The model's input: a chat before any chat template."""
 
     problem_id: str
     text: str
     """The user's turn that asks the problem."""
     before: tuple[Turn, ...] = ()
-    """What comes before it: a system turn, examples."""
+    """Turns before it: a system turn, examples."""
 
     def as_chat(self) -> list[dict[str, str]]:
         """Return the turns in the form that chat templates and servers take."""
@@ -301,7 +301,7 @@ class Program:
     code: str | None
     language: str = "python"
     reason: str = ""
-    """Why this code was taken, or why there is none (see `microcoder.extract`)."""
+    """How the code was found, or why there is none (see `microcoder.extract`)."""
     is_incomplete: bool = False
     """The response was cut off before the program was finished."""
     draft: str | None = None
@@ -310,7 +310,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """What one test showed."""
+    """The result of one test."""
 
     __test__ = False  # not a pytest class
 
@@ -337,7 +337,7 @@ class Verdict:
     tests_total: int
     detail: str = ""
     isolation: str = ""
-    """How well the program was closed in: `full`, `degraded` or `unsafe`; empty if nothing was run."""
+    """Isolation of the program: `full`, `degraded` or `unsafe`; empty if nothing was run."""
 
     @property
     def tests_passed(self) -> int:
@@ -351,7 +351,7 @@ class Verdict:
 
     @property
     def is_scorable(self) -> bool:
-        """False if the sandbox failed: such a verdict says nothing about the program."""
+        """False if the sandbox failed, so that the program has no verdict."""
         return self.outcome is not Outcome.SANDBOX_FAULT
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microcoder.cli.data_progress import Display, describe_left
+from microcoder.cli.data_progress import BuildDisplay, describe_left
 from microcoder.cli.display import describe_seconds
 
 
@@ -19,7 +19,7 @@ def test_a_log_shows_rows_and_signs_of_life(
 ) -> None:
     clock = [0.0]
     monkeypatch.setattr("microcoder.cli.data_progress.time.monotonic", lambda: clock[0])
-    with Display() as display:
+    with BuildDisplay() as display:
         for seconds, done in ((0.0, 0), (2.0, 1), (6.0, 2), (20.0, 2), (37.0, 2), (40.0, 8)):
             clock[0] = seconds
             display.show("verify", done, 8)

@@ -189,8 +189,8 @@ def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing(microco
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--model.path", "./nothing"], "model.path nothing does not exist; give a checkpoint folder or a hub id"),
-        (["--model.path", str(ROOT / "tests")], "tests has no config.json; give a folder written by save_pretrained()"),
+        (["--model.path", "./nothing"], "model.path nothing does not exist; use a checkpoint folder or a hub id"),
+        (["--model.path", str(ROOT / "tests")], "tests has no config.json; use a folder written by save_pretrained()"),
         (["--problems.heldout", "none.jsonl"], "problems.heldout none.jsonl does not exist; check the path"),
     ],
 )
@@ -211,7 +211,7 @@ def test_a_dry_run_refuses_what_does_not_exist(
         (["-c", "recipes/micro/config.toml", "--num-steps"], "--num-steps has no value"),
         (["-c", "recipes/micro/config.toml", "num_steps=3"], "keys of the config are given as --dotted.key VALUE"),
         (["-c", "recipes/micro/config.toml", "--batch.ppo_mini_batch_size", "48"], "try 32"),
-        ([], "no recipe; type: microcoder train -c RECIPE.toml"),
+        ([], "no recipe; type: microcoder train -c RECIPE"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(

@@ -66,7 +66,7 @@ def open_thin(settings: Settings) -> Iterator[Any]:
     yield work
 
 
-class Told:
+class JudgeAnswer:
     """Writes down what workers tell; in one process, whoever tells."""
 
     def __init__(self, folder: Path) -> None:
@@ -98,12 +98,12 @@ def alone_step(folder: Path) -> MapStep:
     return MapStep("alone", "verify", settings, opens, (__name__,), runs="alone", shares=shares)
 
 
-def open_told(settings: AloneSettings) -> Told:
-    return Told(settings.folder)
+def open_told(settings: AloneSettings) -> JudgeAnswer:
+    return JudgeAnswer(settings.folder)
 
 
 @contextmanager
-def open_alone(settings: AloneSettings, told: Told) -> Iterator[Any]:
+def open_alone(settings: AloneSettings, told: JudgeAnswer) -> Iterator[Any]:
     keepers: set[int] = set()
 
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:

@@ -40,14 +40,14 @@ def contents(work: Path) -> dict[str, bytes]:
 
 
 def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
-    parts, passages = run_steps(steps.shards(8), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
-    assert [(p.num_in, p.num_kept, p.num_rejected) for p in passages] == [
+    parts, step_counts = run_steps(steps.shards(8), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    assert [(p.num_in, p.num_kept, p.num_rejected) for p in step_counts] == [
         (40, 40, 0),
         (40, 26, 14),
         (26, 7, 19),
         (7, 5, 2),
     ]
-    assert [dict(p.reasons) for p in passages] == [{}, {"divisible": 14}, {"duplicate_of": 19}, {"divisible": 2}]
+    assert [dict(p.reasons) for p in step_counts] == [{}, {"divisible": 14}, {"duplicate_of": 19}, {"divisible": 2}]
     rows = [row for of_step in parts for part in of_step for row in read_part(part.path)]
     reasons = [row.reason for row in rows if isinstance(row, Rejection)]
     assert {reason: reasons.count(reason) for reason in reasons} == {"divisible": 16, "duplicate_of": 19}
@@ -89,16 +89,16 @@ def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path) -> None:
 
 def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
     run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
-    _, passages = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
-    assert [passage.num_redone for passage in passages] == [0, 0, 0, 0]
+    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    assert [step_count.num_redone for step_count in step_counts] == [0, 0, 0, 0]
     changed: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(2, "thin_again")]
-    _, passages = run_steps(steps.shards(4), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
-    assert [passage.num_redone for passage in passages] == [0, 0, 0, 4]
+    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    assert [step_count.num_redone for step_count in step_counts] == [0, 0, 0, 4]
     changed[0] = steps.map_step(4)
-    _, passages = run_steps(steps.shards(4), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
-    assert [passage.num_redone for passage in passages] == [0, 4, 4, 4]
-    _, passages = run_steps(steps.shards(5), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
-    assert [passage.num_redone for passage in passages] == [1, 1, 5, 5]
+    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    assert [step_count.num_redone for step_count in step_counts] == [0, 4, 4, 4]
+    _, step_counts = run_steps(steps.shards(5), steps.collect_step(), changed, work=tmp_path, runner=Runner(workers=1))
+    assert [step_count.num_redone for step_count in step_counts] == [1, 1, 5, 5]
 
 
 def test_a_lost_part_is_made_again_from_what_came_before(tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ def test_a_lost_part_is_made_again_from_what_came_before(tmp_path: Path) -> None
     before = contents(tmp_path)
     parts[1][2].path.unlink()
     parts[2][0].path.unlink()
-    _, passages = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
-    assert [passage.num_redone for passage in passages] == [0, 1, 1, 0]
+    _, step_counts = run_steps(steps.shards(4), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    assert [step_count.num_redone for step_count in step_counts] == [0, 1, 1, 0]
     assert contents(tmp_path) == before
 
 

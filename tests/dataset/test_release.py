@@ -13,7 +13,7 @@ import yaml
 
 from microcoder.dataset import Candidate, Rejection, Solution, read_problems
 from microcoder.dataset.pipeline import Part, write_part
-from microcoder.dataset.pipeline.engine import Passage
+from microcoder.dataset.pipeline.engine import StepCounts
 from microcoder.dataset.release import export, read_released, write_tables
 from microcoder.dataset.release.card import write_card
 from microcoder.dataset.release.page import write_page
@@ -115,18 +115,20 @@ def test_the_head_of_a_card_is_yaml_whatever_its_name(
     tmp_path: Path, name: str, licences: tuple[str, str], said: str
 ) -> None:
     kept = [candidate(number, licence=licence) for number, licence in enumerate(licences)]
-    write_card(tmp_path, name=name, tally=write_tables(tmp_path, kept, []), passages=[], figures={}, config={})
+    write_card(tmp_path, name=name, tally=write_tables(tmp_path, kept, []), step_counts=[], figures={}, config={})
     head = yaml.safe_load((tmp_path / "README.md").read_text().split("---\n")[1])
     assert (head["pretty_name"], head["license"]) == (name, said)
 
 
 def test_the_card_adds_up(tmp_path: Path) -> None:
     tally = write_tables(tmp_path, KEPT, REJECTED)
-    passages = [
-        Passage("collect", "collect", 4, 3, 1, {"not_json": 1}, 1),
-        Passage("filter", "filter", 3, 2, 1, {"too_short": 1}, 1),
+    step_counts = [
+        StepCounts("collect", "collect", 4, 3, 1, {"not_json": 1}, 1),
+        StepCounts("filter", "filter", 3, 2, 1, {"too_short": 1}, 1),
     ]
-    write_card(tmp_path, name="tiny", tally=tally, passages=passages, figures={"verify": {"rate": 1.0}}, config={})
+    write_card(
+        tmp_path, name="tiny", tally=tally, step_counts=step_counts, figures={"verify": {"rate": 1.0}}, config={}
+    )
     text = (tmp_path / "README.md").read_text()
     for expected in (
         "2 programming problems with 2 tests",

@@ -252,7 +252,7 @@ def test_questions_are_asked_in_the_words_of_training(tmp_path: Path, benchmark:
             {"generation.kind": "file", "generation.path": "a.json", "prompt.system": "s"},
             "asks nothing; leave out prompt",
         ),
-        ({"benchmark.kind": "mbpp", "prompt.style": "instruct"}, "mbpp does not want"),
+        ({"benchmark.kind": "mbpp", "prompt.style": "instruct"}, "mbpp does not support"),
     ],
 )
 def test_a_prompt_that_would_ask_nobody_is_refused(changes: dict[str, str], message: str) -> None:

@@ -23,12 +23,12 @@ from .conftest import make_problem  # pyrefly: ignore[missing-import]
         ({"memory_limit_mib": 1 << 40}, "a memory limit of"),
         ({"arguments": ("x" * 100_000,)}, "arguments: 100004 bytes"),
         ({"arguments": ("a\0b",)}, "NUL"),
-        ({"files": {"a": b"", "a/": None, "a/b": b""}}, "'a/': that name is there already"),
-        ({"files": {"a": b"", "a/b": b""}}, "'a' is no folder"),
+        ({"files": {"a": b"", "a/": None, "a/b": b""}}, "'a/': duplicate name"),
+        ({"files": {"a": b"", "a/b": b""}}, "'a' is not a folder"),
         ({"files": {"a/": b""}}, "has no content"),
         ({"files": {"a": None}}, "has no content"),
         ({"files": {"\u00e9" * 200: b""}}, "400 bytes; use at most 200"),
-        ({"files": {"\ud800": b""}}, "no UTF-8"),
+        ({"files": {"\ud800": b""}}, "not UTF-8"),
     ],
 )
 def test_what_cannot_be_run_is_refused_and_no_fault(judge_one: Judge, options: dict[str, Any], words: str) -> None:

@@ -179,7 +179,7 @@ def test_pins_are_those_that_the_tests_run_with() -> None:
         ("own.txt", "--index-url==http://x\n", "write exact pins"),
         ("own.txt", "numpy==2.4.6\nNumPy==2.4.6\n", "pins numpy twice"),
         ("own.toml", 'name = "own"\npackages = [{pin = "numpy"}]\n', "write exact pins"),
-        ("own.toml", "name = \n", "is no TOML"),
+        ("own.toml", "name = \n", "is not valid TOML"),
     ],
 )
 def test_a_profile_that_is_none_is_refused(tmp_path: Path, name: str, text: str | None, message: str) -> None:

@@ -187,7 +187,7 @@ def test_a_folder_that_is_no_run_or_is_damaged_is_one_clear_line(copied: Path, t
 
 def test_a_damaged_sample_file_is_named(copied: Path) -> None:
     (copied / "evaluations/step_000006.parquet").write_bytes(b"not parquet")
-    with pytest.raises(DataError, match=r"step_000006\.parquet is no readable Parquet"):
+    with pytest.raises(DataError, match=r"step_000006\.parquet is not a Parquet file"):
         write_report(copied)
 
 

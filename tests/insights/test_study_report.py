@@ -99,6 +99,6 @@ def test_without_runs_it_says_what_to_type(
     (tmp_path / "runs" / "0123abcd").mkdir(parents=True)
     with pytest.raises(SystemExit):
         report(tmp_path, "a", "kl_and_clip")
-    assert "type `microcoder study run`; there are runs of other code, give one as --code: 0123abcd" in (
+    assert "type `microcoder study run`; runs of other code exist, choose one with --code: 0123abcd" in (
         capsys.readouterr().err
     )

@@ -95,7 +95,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     environment = CodeEnvironment([SUM], shared_judge())
     with pytest.raises(DataError, match=r"call reset\(\) first"):
         environment.step(CodeAction(response=ANSWER))
-    with pytest.raises(DataError, match="there is no problem 'x'; the first of 1 is 'sum'"):
+    with pytest.raises(DataError, match="unknown problem 'x'; the first of 1 is 'sum'"):
         environment.reset(problem_id="x")
     with pytest.raises(ConfigError, match="type: export MICROCODER_CORPUS"):
         make_app()
@@ -104,5 +104,5 @@ def test_what_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(DataError, match=r"rows.jsonl:1: problem 'a' has no statement"):
         make_app()
     monkeypatch.setenv("MICROCODER_JUDGE", "workers")
-    with pytest.raises(ConfigError, match="MICROCODER_JUDGE is no JSON object"):
+    with pytest.raises(ConfigError, match="MICROCODER_JUDGE is not a JSON object"):
         make_app()

@@ -126,7 +126,7 @@ def test_programs_that_were_cut_off_are_judged_where_the_mask_asks(judge: Judge)
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"loss_normalisation": "grpo"}, r"loss_normalisation is no key any more; use algorithm\.loss"),
+        ({"loss_normalisation": "grpo"}, r"loss_normalisation is no longer a key; use algorithm\.loss"),
         ({"clip_high": 0.3}, r"use algorithm\.loss\.clip_high"),
         ({"length_penalty": {"kind": "soft"}}, 'use algorithm.masking.kind = "soft_penalty"'),
         ({"advantage": "maxrl", "masking": {"kind": "soft_penalty", "window_tokens": 4}}, "can make zero or negative"),

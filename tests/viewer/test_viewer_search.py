@@ -15,7 +15,7 @@ from viewer_runs import records_of, write_training
 from microcoder.errors import DataError
 from microcoder.runs import RunDirectory
 from microcoder.viewer import open_collection
-from microcoder.viewer.search import Needle, Part, Searcher, list_matches
+from microcoder.viewer.search import IndexPart, Needle, Searcher, list_matches
 
 TEXTS: list[dict[str, str | None]] = [
     {"prompt": "Add two Numbers", "response": "def f(self):\n    return 1", "program": None, "errors": ""},
@@ -24,10 +24,10 @@ TEXTS: list[dict[str, str | None]] = [
 ]  # fmt: skip
 
 
-def part(rows: list[dict[str, str | None]], key: str = "file") -> Part:
+def part(rows: list[dict[str, str | None]], key: str = "file") -> IndexPart:
     texts = {name: pa.array([row[name] for row in rows], pa.string()) for name in rows[0]}
     texts["prompt"] = texts["prompt"].dictionary_encode()
-    return Part(key, 0, len(rows), lambda: texts)
+    return IndexPart(key, 0, len(rows), lambda: texts)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_texts_beyond_what_may_be_held_are_read_again() -> None:
         return {"response": pa.array(["abc"])}
 
     searcher = Searcher(held_bytes=0)
-    parts = [Part("one", 0, 1, read)]
+    parts = [IndexPart("one", 0, 1, read)]
     assert searcher.find(parts, Needle("b"))[0]
     assert searcher.find(parts, Needle("c"))[0]
     assert len(reads) == 2
@@ -105,12 +105,12 @@ def test_a_changed_file_is_read_again_and_its_old_texts_are_let_go() -> None:
     searcher = Searcher()
     for state, word in enumerate(("old", "new")):
         texts = {"response": pa.array([word])}
-        part_ = Part("file", state, 1, lambda texts=texts: texts)
+        part_ = IndexPart("file", state, 1, lambda texts=texts: texts)
         assert searcher.find([part_], Needle(word))[0]
     assert not searcher.find([part_], Needle("old"))[0]  # pyrefly: ignore[unbound-name]
     assert len(searcher._texts) == 1
     with pytest.raises(DataError, match="changed while it was searched"):
-        searcher.find([Part("other", 0, 2, lambda: {"response": pa.array(["x"])})], Needle("x"))
+        searcher.find([IndexPart("other", 0, 2, lambda: {"response": pa.array(["x"])})], Needle("x"))
 
 
 def test_errors_and_programs_of_a_run_are_searched(shelf: Path) -> None:

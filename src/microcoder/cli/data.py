@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from microcoder.cli.data_audit import audit
-from microcoder.cli.data_progress import Display
+from microcoder.cli.data_progress import BuildDisplay
 from microcoder.cli.display import describe_seconds
 from microcoder.cli.train import parse_overrides
 from microcoder.config import flatten, load_config
@@ -204,24 +204,24 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
         )
     if dry_run:
         return
-    with Display() as display:
+    with BuildDisplay() as display:
         built = run_build(config, plan, on_progress=display.show)
     record = {
         "corpus": str(built.corpus) if built.corpus else None,
         "was_finished": built.was_finished,
         "steps": [
             {"step": p.step, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected, "reasons": dict(p.reasons)}
-            for p in built.passages
+            for p in built.step_counts
         ],
     }
     if json:
         print(json_module.dumps(record))
         return
     print(f"{'step':14} {'in':>9} {'kept':>9} {'rejected':>9}")
-    for passage in built.passages:
-        print(f"{passage.step:14} {passage.num_in:9,} {passage.num_kept:9,} {passage.num_rejected:9,}")
-        shown = list(passage.reasons.items())[:_REASONS_SHOWN]
-        more = f", {len(passage.reasons) - len(shown)} other reasons" if len(passage.reasons) > len(shown) else ""
+    for step_count in built.step_counts:
+        print(f"{step_count.step:14} {step_count.num_in:9,} {step_count.num_kept:9,} {step_count.num_rejected:9,}")
+        shown = list(step_count.reasons.items())[:_REASONS_SHOWN]
+        more = f", {len(step_count.reasons) - len(shown)} other reasons" if len(step_count.reasons) > len(shown) else ""
         if shown:
             print(f"    {', '.join(f'{reason} {num:,}' for reason, num in shown)}{more}")
     if built.corpus:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from microcoder.cli.data_progress import Display
+from microcoder.cli.data_progress import BuildDisplay
 from microcoder.errors import ConfigError
 from microcoder.evaluator.packages import STANDARD
 
@@ -83,7 +83,7 @@ def audit(
         packages=packages,
         unsafe_sandbox=unsafe_sandbox,
     )
-    with Display() as display:
+    with BuildDisplay() as display:
         audited = look(settings, on_progress=lambda done, total: display.show("audit", done, total))
     if json:
         print((output / "summary.json").read_text(encoding="utf-8").strip())

@@ -16,7 +16,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 _MOST_SECONDS_OF_SILENCE = 30.0
 
 
-class Display:
+class BuildDisplay:
     """A bar a step on a terminal; elsewhere a line when rows were done, and at least twice a minute."""
 
     def __init__(self) -> None:

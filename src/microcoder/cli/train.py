@@ -73,8 +73,8 @@ def train(
         Print one JSON object instead of text.
     """
     if not config:
-        files = [word for word in overrides if word.endswith(".toml")]
-        raise ConfigError(f"no recipe; type: microcoder train -c {files[0] if files else 'RECIPE.toml'}")
+        recipe = overrides[0] if overrides and not overrides[0].startswith("-") else "RECIPE"
+        raise ConfigError(f"no recipe; type: microcoder train -c {recipe}")
     if ray_address is not None:
         overrides = (*overrides, "--ray.address", ray_address)
     resolved = load_recipe(config, overrides)

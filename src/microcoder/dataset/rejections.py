@@ -60,7 +60,7 @@ def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") ->
     return candidate.reject(stage, reason, detail)
 
 
-def take_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]) -> Made | Rejection:
+def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]) -> Made | Rejection:
     """Return what some work makes of a candidate, or its rejection where our own code fails on it: one row in a million
     must not end a run.
 

@@ -139,7 +139,7 @@ def build_router(service: Service) -> APIRouter:
     @router.get("/healthz", tags=["service"])
     async def healthz() -> dict[str, str]:
         """Liveness: 503 where this process should be replaced."""
-        if trouble := service.find_trouble():
+        if trouble := service.find_failure():
             raise Refused(503, trouble)
         return {"status": "ok"}
 

@@ -24,7 +24,7 @@ from microcoder.types import Problem, Program, Verdict
 MOST_PROBLEM_BYTES = 512 << 20
 """Of the tests of problems that are remembered though nothing waits for them."""
 
-Told = Verdict | MicroCoderError
+JudgeAnswer = Verdict | MicroCoderError
 
 
 @dataclass(eq=False, slots=True)
@@ -85,7 +85,7 @@ class QueuedProgram:
             self._is_begun = self.future.set_running_or_notify_cancel()
         return self._is_begun and not self.future.done()
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: JudgeAnswer) -> None:
         """Answer whoever waits, unless that was done."""
         if not self.begin():
             return

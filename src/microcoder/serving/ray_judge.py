@@ -23,7 +23,7 @@ import ray
 from microcoder.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.evaluator import Judge, check_problem
 from microcoder.evaluator.turns import most_workers
-from microcoder.serving.queued import MOST_PROBLEM_BYTES, NumberedProblem, Queue, QueuedProgram, QueueJudge, Told
+from microcoder.serving.queued import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, Queue, QueuedProgram, QueueJudge
 from microcoder.serving.ray_nodes import find_nodes, kill_actor, start_actor
 from microcoder.types import Problem, Program
 
@@ -44,7 +44,7 @@ class NodeJudge:
         """Start the judge; how many programs come at a time is decided by who sends them."""
         self._judge = Judge(**(options | {"max_waiting": _NO_LIMIT}))
         self._problems: dict[int, Problem] = {}
-        self._landed: SimpleQueue[tuple[int, Told]] = SimpleQueue()
+        self._landed: SimpleQueue[tuple[int, JudgeAnswer]] = SimpleQueue()
 
     def start(self) -> int:
         """Answer once there is a judge: with its workers."""
@@ -71,7 +71,7 @@ class NodeJudge:
             del self._problems[known]
 
     @ray.method(concurrency_group="collect")
-    def collect(self) -> list[tuple[int, Told]]:
+    def collect(self) -> list[tuple[int, JudgeAnswer]]:
         """Wait for verdicts, and return all that have landed."""
         landed = [self._landed.get()]
         while not self._landed.empty():
@@ -108,7 +108,7 @@ class _Landed:
     """Verdicts of a node, or why there are none."""
 
     node: _Node
-    answer: list[tuple[int, Told]] | BaseException
+    answer: list[tuple[int, JudgeAnswer]] | BaseException
 
 
 class RayJudge(QueueJudge):

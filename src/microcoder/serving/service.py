@@ -53,7 +53,7 @@ class Service:
         """How much is on its way here."""
         return Load(workers=self.judge.workers, queued=self._num_queued)
 
-    def find_trouble(self) -> str:
+    def find_failure(self) -> str:
         """Return why this service should be replaced; empty where all is well."""
         if self._faults_in_a_row >= _SICK_AFTER_FAULTS:
             return f"the sandbox failed for the last {self._faults_in_a_row} programs"
@@ -65,7 +65,7 @@ class Service:
             return "shutting down"
         if self._num_queued >= self.settings.max_queued:
             return f"{self._num_queued} programs are on their way, as many as are taken"
-        return self.find_trouble()
+        return self.find_failure()
 
     async def judge_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge a request's programs, all of them or none; raises what `judge_each` does."""

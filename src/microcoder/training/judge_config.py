@@ -72,7 +72,7 @@ class EvaluatorConfig(SandboxConfig):
     other."""
 
     def judge_options(self) -> dict[str, Any]:
-        """Return what each judge of programs is made with besides `workers`, in this process or on a node."""
+        """Return the options of each judge besides `workers`, in this process or on a node."""
         return {**super().judge_options(), "sibling_limit": self.sibling_limit}
 
     @model_validator(mode="after")

@@ -111,7 +111,7 @@ def describe_start(config: Config, *, name: str, command: Sequence[str]) -> dict
 
 
 def digest_config(config: TrainConfig, extensions: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return a digest of every key that can change a result, and of the code that the recipe brings along."""
+    """Return a digest of every key that can change a result, and of the recipe's extensions."""
     brought = {f"extension {e['noun']} {e['reference']}": e["digest"] for e in extensions}
     return digest_keys(config, neutral=NEUTRAL_KEYS, more=brought)
 
@@ -126,7 +126,7 @@ def digest_keys(config: Config, *, neutral: Collection[str], more: Mapping[str, 
 def changed_keys(
     recorded: Mapping[str, Any], config: Config, *, neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS)
 ) -> list[str]:
-    """Return what differs between a recorded config and this one: "key: old -> new"; what may change is left out."""
+    """Return the differences to a recorded config, "key: old -> new", without keys that may change."""
     old, new = flatten(recorded), flatten(config.model_dump(mode="json"))
     return [
         f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"
@@ -142,7 +142,7 @@ def describe_changes(changes: Sequence[str]) -> str:
 
 
 def changed_rounding(recorded: Mapping[str, Any], config: TrainConfig) -> list[str]:
-    """Return which keys differ that change the last bits alone: "key: old -> new"."""
+    """Return the changed keys among `ROUNDING_KEYS`, "key: old -> new"."""
     return [each for each in changed_keys(recorded, config, neutral=()) if each.partition(":")[0] in ROUNDING_KEYS]
 
 

@@ -23,7 +23,7 @@ class OwnAdvantage:
         """Return the group's advantages.
 
         Raises:
-            ConfigError: the function failed, or what it returned cannot be learnt from; if it is.
+            ConfigError: the function failed, or what it returned cannot be learnt from; with its location.
         """
         advantages_G = self.extension(list(rewards_G))
         if not isinstance(advantages_G, Sequence) or len(advantages_G) != len(rewards_G):
@@ -53,7 +53,7 @@ class OwnMask:
         """Return why the rollout is masked, or None when it is not.
 
         Raises:
-            ConfigError: the function failed, or returned something else; if it is.
+            ConfigError: the function failed, or returned something else; with its location.
         """
         reason = self.extension(rollout, program, verdict, draw)
         if reason is not None and not isinstance(reason, str | bool):

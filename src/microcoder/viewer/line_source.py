@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from microcoder.viewer.index import Index, IndexBuilder
-from microcoder.viewer.search import Part, Texts
+from microcoder.viewer.search import IndexPart, Texts
 from microcoder.viewer.sources import Row
 
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -44,11 +44,11 @@ class LineSource:
         """Return what changes with the lines."""
         return str(self.index().version)
 
-    def parts(self, index: Index) -> list[Part]:
+    def parts(self, index: Index) -> list[IndexPart]:
         """Return the texts of all rollouts, some lines a part."""
         starts = range(0, len(index), _ROWS_A_PART)
         return [
-            Part(
+            IndexPart(
                 (id(self), start),
                 index.version,
                 min(_ROWS_A_PART, len(index) - start),

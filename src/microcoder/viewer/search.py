@@ -38,7 +38,7 @@ Texts = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IndexPart:
     """Rollouts that lie together, in the order of the index."""
 
     name: object
@@ -80,7 +80,7 @@ class Searcher:
         self._found: OrderedDict[tuple[object, object, Needle], NDArray[np.bool_]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, parts: Sequence[Part], needle: Needle) -> NDArray[np.bool_]:
+    def find(self, parts: Sequence[IndexPart], needle: Needle) -> NDArray[np.bool_]:
         """Return for each rollout whether it holds the needle.
 
         Raises:
@@ -95,7 +95,7 @@ class Searcher:
             masks = list(pool.map(lambda part: self._find_in(part, needle), parts))
         return np.concatenate(masks) if masks else np.zeros(0, dtype=bool)
 
-    def quote(self, parts: Sequence[Part], needle: Needle, places: Sequence[int]) -> list[dict[str, str] | None]:
+    def quote(self, parts: Sequence[IndexPart], needle: Needle, places: Sequence[int]) -> list[dict[str, str] | None]:
         """Return the first hit of each rollout with what stands around it; None where there is none."""
         ends = np.cumsum([part.num_rows for part in parts])
         quotes = []
@@ -108,14 +108,14 @@ class Searcher:
             quotes.append(_quote(self._read(parts[number]), row, needle))
         return quotes
 
-    def warm(self, parts: Sequence[Part]) -> None:
+    def warm(self, parts: Sequence[IndexPart]) -> None:
         """Read texts before somebody waits for them, as far as they may be held."""
         for part in parts:
             if self._num_bytes >= self._held_bytes:
                 return
             self._read(part)
 
-    def _find_in(self, part: Part, needle: Needle) -> NDArray[np.bool_]:
+    def _find_in(self, part: IndexPart, needle: Needle) -> NDArray[np.bool_]:
         known = (part.name, part.state, needle)
         with self._lock:
             if known in self._found:
@@ -132,7 +132,7 @@ class Searcher:
                 self._found.popitem(last=False)
         return mask
 
-    def _read(self, part: Part) -> Texts:
+    def _read(self, part: IndexPart) -> Texts:
         with self._lock:
             state, texts = self._texts.get(part.name, (None, {}))
             if state == part.state:

@@ -12,7 +12,7 @@ from microcoder.errors import DataError
 from microcoder.files import read_json
 from microcoder.viewer.index import Index
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_files
-from microcoder.viewer.search import Part, Searcher
+from microcoder.viewer.search import IndexPart, Searcher
 
 Row = dict[str, Any]
 
@@ -46,7 +46,7 @@ class RunSource(Protocol):
         """Return what changes whenever `index` or `about` would return something else."""
         ...
 
-    def parts(self, index: Index) -> list[Part]:
+    def parts(self, index: Index) -> list[IndexPart]:
         """Return the texts of all rollouts, in the order of the index."""
         ...
 

@@ -22,7 +22,7 @@ from microcoder.viewer.charts import draw_training, list_alarms
 from microcoder.viewer.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexBuilder
 from microcoder.viewer.parquet_file import ROWS_AT_ONCE, present, read_row
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_run
-from microcoder.viewer.search import Part, Texts, pc
+from microcoder.viewer.search import IndexPart, Texts, pc
 from microcoder.viewer.sources import Row, RunInfo, name_run
 
 _WORDS = tuple(name for name in WORDS if name != "split")
@@ -79,14 +79,14 @@ class TrainingSource:
         """Return what changes with the rollouts or the metrics."""
         return f"{self.index().version} {self._draw().stamp}"
 
-    def parts(self, index: Index) -> list[Part]:
+    def parts(self, index: Index) -> list[IndexPart]:
         """Return the texts of all rollouts, a part a file."""
         with self._lock:
             found = []
             for name, num_rows in self._builder.num_rows.items():
                 split, _, step = name.partition("/")
                 path = self._path(split, int(step))
-                part = Part(str(path), self._seen[name], num_rows, functools.partial(_read_texts, path))
+                part = IndexPart(str(path), self._seen[name], num_rows, functools.partial(_read_texts, path))
                 found.append(((int(step), SPLITS.index(split)), part))
         return [part for _, part in sorted(found, key=lambda pair: pair[0])]
 

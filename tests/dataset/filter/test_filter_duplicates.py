@@ -12,9 +12,9 @@ from real_texts import deepseek, doocs, livecodebench
 from microcoder.dataset.filter import DuplicateGroup, DuplicateSettings, describe, find_duplicates
 from microcoder.dataset.filter.fingerprints import words
 from microcoder.dataset.filter.minhash import (
+    are_duplicated,
     band_keys,
     candidate_pairs,
-    have_company,
     read_signatures,
     sign,
     similarity,
@@ -220,7 +220,7 @@ def test_thresholds_are_the_config_s() -> None:
 def test_rows_of_a_pair_have_company_in_a_band(seed: int, num: int) -> None:
     signatures = np.random.default_rng(seed).integers(0, 3, (num, 20), dtype=np.uint32)
     keys = band_keys(signatures, num_bands=5)
-    has_company = np.any([have_company(keys[:, band]) for band in range(5)], axis=0)
+    has_company = np.any([are_duplicated(keys[:, band]) for band in range(5)], axis=0)
     assert {number for pair in candidate_pairs(signatures, num_bands=5) for number in pair} == set(
         np.flatnonzero(has_company).tolist()
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microcoder.dataset.audit.findings import Finding
-from microcoder.dataset.rejections import take_row
+from microcoder.dataset.rejections import process_row
 from microcoder.dataset.verify.execution import Executor
 from microcoder.dataset.verify.plans import Attempt, VerificationPlan, plan
 from microcoder.dataset.verify.settings import VerifySettings
@@ -32,7 +32,7 @@ class Ran:
 def run_programs(candidates: Sequence[Candidate], executor: Executor) -> list[Ran]:
     """Return for each problem what its programs showed, on up to 50 of its tests, spread over all."""
     settings = VerifySettings(max_accepted=_MOST_ACCEPTED, max_wrong=_MOST_WRONG)
-    plans = [take_row(_with_fewer_tests(one), "verify", lambda one: plan(one, settings)) for one in candidates]
+    plans = [process_row(_with_fewer_tests(one), "verify", lambda one: plan(one, settings)) for one in candidates]
     runnable = [item for item in plans if isinstance(item, VerificationPlan)]
     _run(executor, [(item, attempt) for item in runnable for attempt in item.accepted])
     sound = [item for item in runnable if item.passing()]

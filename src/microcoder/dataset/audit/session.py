@@ -29,7 +29,7 @@ from microcoder.dataset.collect import collect_row
 from microcoder.dataset.filter import ContaminationIndex, build_index, describe, find_hits
 from microcoder.dataset.pipeline.steps import digest, source_digest
 from microcoder.dataset.process import process
-from microcoder.dataset.rejections import take_row
+from microcoder.dataset.rejections import process_row
 from microcoder.dataset.rowfiles import RawRow
 from microcoder.dataset.sources import Source, list_shards, open_source, read_shard
 from microcoder.dataset.verify.execution import Executor
@@ -218,7 +218,7 @@ class _Examiner:
         if isinstance(collected, Rejection):
             findings.append(Finding(kind="unreadable", detail=f"{collected.reason}: {collected.detail}"[:300]))
         if candidate is not None:
-            processed = take_row(candidate, "process", process)
+            processed = process_row(candidate, "process", process)
             checked += ["turned_away", *CHECKED, *(["benchmark_copy"] if self._index else [])]
             if isinstance(processed, Rejection):
                 said = f"{processed.reason}: {processed.detail}" if processed.detail else processed.reason

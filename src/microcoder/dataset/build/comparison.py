@@ -16,7 +16,7 @@ from microcoder.dataset.build.judging import JudgingStep
 from microcoder.dataset.build.works import read_benchmark_problems
 from microcoder.dataset.pipeline import Row
 from microcoder.dataset.pipeline.steps import Work
-from microcoder.dataset.rejections import reject, take_row
+from microcoder.dataset.rejections import process_row, reject
 from microcoder.formats.candidates import Candidate
 
 _HITS_SHOWN = 3
@@ -53,6 +53,6 @@ def open_compare(settings: CompareStep) -> Iterator[Work]:
             return reject(candidate, "filter", "contaminated", shown)
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
-            return threads.map(lambda one: take_row(one, "filter", compare), candidates)
+            return threads.map(lambda one: process_row(one, "filter", compare), candidates)
 
         yield work

@@ -14,7 +14,7 @@ from microcoder.dataset.filter import QualitySettings
 from microcoder.dataset.generation import GenerateSettings, Judges, generate
 from microcoder.dataset.pipeline import Row
 from microcoder.dataset.pipeline.steps import Work
-from microcoder.dataset.rejections import take_row
+from microcoder.dataset.rejections import process_row
 from microcoder.formats.candidates import Candidate
 
 
@@ -46,7 +46,7 @@ def open_generate(settings: GenerateStep) -> Iterator[Work]:
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
             return [
-                take_row(one, "generate", lambda one: generate(one, open_judges, settings.generate, endpoint))
+                process_row(one, "generate", lambda one: generate(one, open_judges, settings.generate, endpoint))
                 for one in candidates
             ]
 

@@ -14,7 +14,7 @@ from microcoder.dataset.build.inputs import FileDigests, list_inputs, unpack_sou
 from microcoder.dataset.build.steps import collect_step, later_steps
 from microcoder.dataset.build.verification import VerifyStep, read_rates
 from microcoder.dataset.difficulty.predictor import load_predictor
-from microcoder.dataset.pipeline import InputShard, Missing, Part, Passage, Runner, Step, count_missing, run_steps
+from microcoder.dataset.pipeline import InputShard, Missing, Part, Runner, Step, StepCounts, count_missing, run_steps
 from microcoder.dataset.pipeline.engine import OnProgress
 from microcoder.dataset.pipeline.parts import read_kept, read_rejected
 from microcoder.dataset.pipeline.steps import digest, source_digest
@@ -50,7 +50,7 @@ class BuildPlan:
 class Built:
     """What a build came to."""
 
-    passages: tuple[Passage, ...]
+    step_counts: tuple[StepCounts, ...]
     corpus: Path | None
     """None where the build was to end before its last stage."""
     was_finished: bool
@@ -104,7 +104,7 @@ def run_build(
 
 def _run_build(config: BuildConfig, plan: BuildPlan, on_progress: OnProgress) -> Built:
     runner = Runner(kind=config.runner, workers=config.workers, address=config.ray_address)
-    parts, passages = run_steps(
+    parts, step_counts = run_steps(
         plan.shards,
         collect_step(),
         plan.steps,
@@ -113,14 +113,16 @@ def _run_build(config: BuildConfig, plan: BuildPlan, on_progress: OnProgress) ->
         on_progress=on_progress,
     )
     if not plan.steps or plan.steps[-1].name != "verify":
-        return Built(tuple(passages), None, was_finished=not any(passage.num_redone for passage in passages))
+        return Built(
+            tuple(step_counts), None, was_finished=not any(step_count.num_redone for step_count in step_counts)
+        )
     key = _release_key(config, parts)
     was_finished = _is_released(config.output, key)
     if not was_finished:
         on_progress("release", 0, 1)
-        _release(config, plan, parts, passages, key)
+        _release(config, plan, parts, step_counts, key)
     on_progress("release", 1, 1)
-    return Built(tuple(passages), config.output, was_finished)
+    return Built(tuple(step_counts), config.output, was_finished)
 
 
 def _release_key(config: BuildConfig, parts: Sequence[Sequence[Part]]) -> str:
@@ -133,15 +135,15 @@ def _is_released(folder: Path, key: str) -> bool:
 
 
 def _release(
-    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], passages: Sequence[Passage], key: str
+    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str
 ) -> None:
     """Write everything, the marker last: without it, nothing in the folder is taken for whole."""
     folder = config.output
     (folder / MARKER).unlink(missing_ok=True)
     tally = write_tables(folder, _kept(parts[-1]), _rejected(parts))
-    figures = _figures(config, plan, parts, passages)
+    figures = _figures(config, plan, parts, step_counts)
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
-    write_card(folder, name=config.name, tally=tally, passages=passages, figures=figures, config=record)
+    write_card(folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record)
     write_reading(folder / "reading.html", _kept(parts[-1]), name=config.name)
     write_page(folder / "browse", name=config.name, parts_of_steps=parts)
     write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})
@@ -156,10 +158,10 @@ def _rejected(parts: Sequence[Sequence[Part]]) -> Iterator[Rejection]:
 
 
 def _figures(
-    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], passages: Sequence[Passage]
+    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts]
 ) -> dict[str, Any]:
     """Return what was measured on the way, for the card."""
-    by_step = {passage.step: passage for passage in passages}
+    by_step = {step_count.step: step_count for step_count in step_counts}
     verified, step = by_step["verify"], plan.steps[-1]
     assert isinstance(step.settings, VerifyStep)
     rates = read_rates(config, step.settings, parts[-2])

@@ -21,7 +21,7 @@ from microcoder.dataset.filter import ContaminationIndex, FilterSettings, build_
 from microcoder.dataset.pipeline import Row
 from microcoder.dataset.pipeline.steps import Work
 from microcoder.dataset.process import ProcessSettings, process
-from microcoder.dataset.rejections import take_row
+from microcoder.dataset.rejections import process_row
 from microcoder.dataset.sources import Source
 from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection, Stage
@@ -137,7 +137,7 @@ def _map(
 
     # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
     with ThreadPoolExecutor(endpoint.settings.concurrency if endpoint else 1) as threads:
-        yield from threads.map(lambda one: take_row(one, stage, work), candidates)
+        yield from threads.map(lambda one: process_row(one, stage, work), candidates)
 
 
 def _open_endpoint(settings: EndpointSettings | None, answers: Path, opened: ExitStack) -> Endpoint | None:

@@ -21,9 +21,9 @@ from pydantic import Field
 from microcoder.config import Config
 from microcoder.dataset.filter.fingerprints import source_keys, words
 from microcoder.dataset.filter.minhash import (
+    are_duplicated,
     band_keys,
     candidate_pairs,
-    have_company,
     read_signatures,
     sign,
     similarity,
@@ -213,9 +213,9 @@ def _with_company(looks: Iterable[Fingerprint], settings: DuplicateSettings) -> 
         signatures = read_signatures(look.signature for look in batch)
         bands.append(band_keys(signatures, num_bands=settings.num_bands))
     wanted = np.zeros(sum(map(len, bands)), dtype=np.bool_)
-    wanted[np.array(owners)[have_company(np.array(keys))]] = True
+    wanted[np.array(owners)[are_duplicated(np.array(keys))]] = True
     for band in range(settings.num_bands if bands else 0):
-        wanted |= have_company(np.concatenate([of_batch[:, band] for of_batch in bands]))
+        wanted |= are_duplicated(np.concatenate([of_batch[:, band] for of_batch in bands]))
     return [look for look, is_wanted in zip(looks, wanted.tolist(), strict=True) if is_wanted]
 
 

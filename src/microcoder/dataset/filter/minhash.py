@@ -70,8 +70,8 @@ def band_keys(signatures: NDArray[np.uint32], *, num_bands: int) -> NDArray[np.u
     return ((banded.astype(np.uint64) * factors).sum(axis=2, dtype=np.uint64) >> np.uint64(32)).astype(np.uint32)
 
 
-def have_company(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Tell, for each key, whether it is there more than once."""
+def are_duplicated(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return for each key whether it occurs more than once."""
     order = np.argsort(keys, kind="stable")
     is_next = keys[order][1:] == keys[order][:-1]
     found = np.zeros(len(keys), dtype=np.bool_)

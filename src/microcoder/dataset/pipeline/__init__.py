@@ -1,6 +1,6 @@
 """The pipeline's engine: shards, steps, resume. It knows nothing of what a step does."""
 
-from microcoder.dataset.pipeline.engine import Missing, Passage, count_missing, run_steps
+from microcoder.dataset.pipeline.engine import Missing, StepCounts, count_missing, run_steps
 from microcoder.dataset.pipeline.parts import Part, read_part, write_part
 from microcoder.dataset.pipeline.steps import BarrierStep, InputShard, MapStep, Row, Step
 from microcoder.dataset.pipeline.workers import Runner
@@ -11,10 +11,10 @@ __all__ = [
     "MapStep",
     "Missing",
     "Part",
-    "Passage",
     "Row",
     "Runner",
     "Step",
+    "StepCounts",
     "count_missing",
     "read_part",
     "run_steps",

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from microcoder.dataset.pipeline.parts import (
-    LooksAside,
     Part,
-    RowsAside,
+    SpilledObservations,
+    SpilledRows,
     count_reasons,
     read_kept,
     read_ticks,
@@ -36,8 +36,8 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """What came of one step: rows in are rows kept and rows rejected, to the row."""
+class StepCounts:
+    """Row counts of one step: rows in are rows kept plus rows rejected."""
 
     step: str
     stage: str
@@ -67,7 +67,7 @@ def run_steps(
     work: Path,
     runner: Runner,
     on_progress: OnProgress = lambda step, done, total: None,
-) -> tuple[list[list[Part]], list[Passage]]:
+) -> tuple[list[list[Part]], list[StepCounts]]:
     """Run all steps over all shards; return every step's parts and what came of it.
 
     Args:
@@ -100,7 +100,7 @@ def run_steps(
         before = _parts_before(chain.first, everything, plan)
         given = [str(before[index].path.absolute()) if before else _describe(shards[index]) for index in missing]
         paths = [[str(parts[index].path.absolute()) for parts in made.values()] for index in missing]
-        with LooksAside() as looks:
+        with SpilledObservations() as looks:
             with _watched(shards, made, on_progress):
                 for place, found in run_chain(chain if is_open else Chain(chain.steps), given, paths, runner):
                     looks.add(missing[place], *found)
@@ -164,8 +164,8 @@ def _parts_before(step: Step, steps: Sequence[Step], plan: Mapping[str, list[Par
 
 def _count(
     shards: Sequence[InputShard], steps: Sequence[Step], plan: Mapping[str, list[Part]], redone: Mapping[str, int]
-) -> list[Passage]:
-    passages = []
+) -> list[StepCounts]:
+    step_counts = []
     num_in = sum(shard.num_rows for shard in shards)
     for step in steps:
         reasons = sum((count_reasons(part.path) for part in plan[step.name]), Counter())
@@ -177,14 +177,14 @@ def _count(
                 "this is a fault of ours: please report it with the config"
             )
         why = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
-        passages.append(Passage(step.name, step.stage, num_in, kept, rejected, why, redone[step.name]))
+        step_counts.append(StepCounts(step.name, step.stage, num_in, kept, rejected, why, redone[step.name]))
         num_in = kept
-    return passages
+    return step_counts
 
 
 def _decide(
     step: BarrierStep,
-    looks: LooksAside,
+    looks: SpilledObservations,
     before: Sequence[Part],
     parts: Sequence[Part],
     shards: Sequence[InputShard],
@@ -195,7 +195,7 @@ def _decide(
     barrier.decide(looks)
     missing = [index for index, part in enumerate(parts) if not part.is_there]
     wanted = {name for index in missing for own in looks.ids(index) for name in barrier.needs(own)}
-    with RowsAside() as aside:
+    with SpilledRows() as aside:
         for index in range(len(parts)):
             if names := wanted.intersection(looks.ids(index)):
                 aside.add(before[index].path, names)

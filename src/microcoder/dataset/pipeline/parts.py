@@ -96,7 +96,7 @@ def count_reasons(path: Path) -> Counter[str]:
     return Counter(pq.read_table(path, columns=["reason"])["reason"].to_pylist())
 
 
-class _Aside:
+class _SpilledTable:
     """A table on disk, in a file that ends with this object."""
 
     _TABLE = ""
@@ -112,8 +112,8 @@ class _Aside:
         self._connection.close()
 
 
-class RowsAside(_Aside):
-    """Rows that others want to see beside them, wherever they are."""
+class SpilledRows(_SpilledTable):
+    """Rows on disk, to be found by id."""
 
     _TABLE = "rows (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID"
 
@@ -132,8 +132,8 @@ class RowsAside(_Aside):
         return found
 
 
-class LooksAside(_Aside):
-    """What was seen of every row; shards may come in any order."""
+class SpilledObservations(_SpilledTable):
+    """Observations of every row on disk; shards may come in any order."""
 
     _TABLE = "shards (number INTEGER PRIMARY KEY, ids BLOB NOT NULL, looks BLOB NOT NULL)"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 
-from microcoder.dataset.pipeline.engine import Passage
+from microcoder.dataset.pipeline.engine import StepCounts
 from microcoder.dataset.release.tables import UNKNOWN, Tally
 from microcoder.files import write_json, write_text
 
@@ -29,7 +29,7 @@ def write_card(
     *,
     name: str,
     tally: Tally,
-    passages: Sequence[Passage],
+    step_counts: Sequence[StepCounts],
     figures: Mapping[str, Any],
     config: Mapping[str, Any],
 ) -> None:
@@ -39,7 +39,7 @@ def write_card(
         folder: the corpus.
         name: what it is called.
         tally: what was counted.
-        passages: rows in and out of every step.
+        step_counts: rows in and out of every step.
         figures: measured figures of steps, by step: decontamination, verification, difficulty.
         config: what it was built from.
     """
@@ -48,7 +48,7 @@ def write_card(
         write_text(folder / "plots" / f"{kind}.svg", draw_bars(counted[:_MAX_LINES], title=kind))
     funnel = [
         {"step": p.step, "stage": p.stage, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected}
-        for p in passages
+        for p in step_counts
     ]
     reasons = [
         {"stage": stage, "reason": reason, "rows": count} for (stage, reason), count in sorted(tally.reasons.items())

@@ -26,7 +26,7 @@ from microcoder.types import Problem
 MARKER = "manifest.json"
 """Written last: a folder without it holds no whole corpus."""
 _ROWS_PER_FILE, _CHARACTERS_PER_FILE = 2000, 64 << 20
-Told = TypeVar("Told", bound=tuple[Any, ...])
+JudgeAnswer = TypeVar("JudgeAnswer", bound=tuple[Any, ...])
 
 UNKNOWN = "not stated"
 _NOT_MEASURED = "not measured: tests enough, or no mutants"
@@ -129,9 +129,9 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
     return tally
 
 
-def _cut(rows: Iterable[Told]) -> Iterator[list[Told]]:
+def _cut(rows: Iterable[JudgeAnswer]) -> Iterator[list[JudgeAnswer]]:
     """Return rows, with what goes with each, a file's worth at a time; of large ones fewer."""
-    batch: list[Told] = []
+    batch: list[JudgeAnswer] = []
     size = 0
     for told in rows:
         batch.append(told)

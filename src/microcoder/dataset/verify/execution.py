@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from microcoder.dataset.rejections import take_row
+from microcoder.dataset.rejections import process_row
 from microcoder.dataset.verify.evidence import Evidence, Trial, conclude
 from microcoder.dataset.verify.limits import cost_of, derive_limits
 from microcoder.dataset.verify.outputs import compare_references
@@ -116,7 +116,7 @@ def gather(
     found: list[Evidence | Rejection] = []
     for start in range(0, len(candidates), settings.batch_problems):
         batch = candidates[start : start + settings.batch_problems]
-        made = [take_row(candidate, "verify", lambda one: plan(one, settings)) for candidate in batch]
+        made = [process_row(candidate, "verify", lambda one: plan(one, settings)) for candidate in batch]
         runnable = [item for item in made if isinstance(item, VerificationPlan)]
         _run_accepted(executor, runnable)
         for repeat in range(1, settings.runs - 1):
