@@ -68,7 +68,9 @@ def _understand_function(candidate: Candidate, texts: Sequence[str]) -> Understa
     names = [argument.arg for argument in head.args.args if argument.arg not in ("self", "cls")] if head else []
     if len(names) != num_values:
         names = [f"argument{number}" for number in range(num_values)]
-    model = learn(names, [values for _, values in known], candidate.statement)
+    kinds = candidate.call.parameters if candidate.call is not None else ()
+    nodes = [name for name, kind in zip(names, kinds, strict=False) if kind in ("ListNode", "TreeNode")]
+    model = learn(names, [values for _, values in known], candidate.statement, nodes=nodes)
     if not model.is_usable:
         return "a value of no known shape"
     return Understanding(model, tuple(known), write_arguments)
