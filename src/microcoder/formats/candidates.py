@@ -199,7 +199,10 @@ class Candidate(Record):
         Raises:
             pydantic.ValidationError: it is not complete; only candidates that passed every stage are.
         """
-        limits = {"time_limit_seconds": self.time_limit_seconds, "memory_limit_mib": self.memory_limit_mib}
+        limits: dict[str, Any] = {
+            "time_limit_seconds": self.time_limit_seconds,
+            "memory_limit_mib": self.memory_limit_mib,
+        }
         references = [
             s.code for s in self.solutions if s.known == "accepted" and s.language == self.programming_language
         ]

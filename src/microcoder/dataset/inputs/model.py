@@ -316,7 +316,7 @@ def _misfit(shape: Shape, value: Any) -> str:
     if not isinstance(value, list):
         return "no list"
     if shape.kind == "nodes":
-        if not is_level_order(value) or any(_misfit(shape.item, item) for item in value if item is not None):
+        if not is_level_order(value) or any(type(item) is not int for item in value if item is not None):
             return "no tree"
         return next((f"not {fact}" for fact in sorted(shape.facts) if not holds(fact, value, is_tree=True)), "")
     if shape.columns:

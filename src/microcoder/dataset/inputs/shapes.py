@@ -151,13 +151,12 @@ def _infer_text(values: Sequence[str], statement: str | None) -> Shape:
 def _letter_classes(statement: str) -> list[set[str]]:
     """Return sets of letters that a statement allows: `'a' <= s[i] <= 'h'`, `consists of '(' and ')'`, `digits`."""
     spans = ((ord(first), ord(last)) for first, last in _SPAN.findall(statement))
-    found = [set(map(chr, range(first, last + 1))) for first, last in spans if first < last < first + 60]
-    if found:
-        return found
-    for line in statement.splitlines():
-        if _ONLY.search(line):
-            found.append({one for one in _QUOTED.findall(line) if len(one) == 1})
-    return found + [set(letters) for words, letters in _CLASSES if re.search(words, statement, re.IGNORECASE)]
+    found = ["".join(map(chr, range(first, last + 1))) for first, last in spans if first < last < first + 60]
+    if not found:
+        told = (line for line in statement.splitlines() if _ONLY.search(line))
+        found += ["".join(one for one in _QUOTED.findall(line) if len(one) == 1) for line in told]
+        found += [letters for words, letters in _CLASSES if re.search(words, statement, re.IGNORECASE)]
+    return [set(letters) for letters in found]
 
 
 def _widen(letters: set[str], classes: Sequence[set[str]]) -> str:
