@@ -34,6 +34,8 @@ _SENTINELS = {
 _COST_STEPS = (0.5, 2.0, 10.0)
 """Seconds that a test costs are rounded up to these, so that noise changes no choice."""
 _MEMORY_MIB = 2048
+LARGE_BYTES = 20_000
+"""A longer input is there for slow programs."""
 AT_ONCE = 8
 """Runs whose outputs are held together."""
 MOST_BYTES = 32 << 20
@@ -61,7 +63,7 @@ class MadeTest:
     @property
     def is_large(self) -> bool:
         """Whether it is there for slow programs."""
-        return len(self.test.input) > 20_000 or self.seconds > _COST_STEPS[0]
+        return len(self.test.input) > LARGE_BYTES or self.seconds > _COST_STEPS[0]
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from microcoder.dataset.inputs.layouts import Values
 from microcoder.dataset.inputs.model import InputModel, Range
 from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape
 
-_TRIES = 8
+_TRIES, _TRIES_LARGE = 24, 4
 _MOST_STEPS = 300
 _MOST_ITEMS = 20_000
 """Of one drawn input, whatever the statement allows: an input is text that is stored."""
@@ -39,9 +39,11 @@ PROFILES: MappingProxyType[str, Profile] = MappingProxyType(
         "small": Profile(7, 10),
         "wide": Profile(20, None),
         "edges": Profile(6, None, at_edges=True),
+        "least": Profile(0, None, at_edges=True),
         "medium": Profile(100, 100),
         "large": Profile(_MOST_ITEMS, None, is_full=True),
         "large_ties": Profile(_MOST_ITEMS, 4, is_full=True),
+        "large_level": Profile(_MOST_ITEMS, 0, is_full=True),
     }
 )
 """By name; the lineage of a test names the profile that it was drawn by."""
@@ -310,7 +312,7 @@ def draw(model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_
         most_items: numbers or characters in it, about.
     """
     source = random.Random(seed)
-    for _ in range(_TRIES):
+    for _ in range(_TRIES_LARGE if PROFILES[profile].is_full else _TRIES):
         drawing = _Draw(model, PROFILES[profile], source, most_items)
         values = _draw_all(drawing)
         if values is not None and not model.find_fault(values):
