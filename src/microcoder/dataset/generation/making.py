@@ -98,8 +98,14 @@ def _understand_text(candidate: Candidate, tests: Sequence[TestCase]) -> Underst
         if model.is_usable:
             layout = replace(read.layout, is_repeated=is_cut)
             known = tuple((layout.render(values), values) for values in read.values)
-            return Understanding(model, known, layout.render)
+            if is_cut or all(_lines(text) == _lines(given) for (text, _), given in zip(known, texts, strict=True)):
+                return Understanding(model, known, layout.render)
     return "a value of no known shape" if reads else "a layout of another kind"
+
+
+def _lines(text: str) -> list[int]:
+    """Return how many tokens each line has: an empty line says something to those who wrote it."""
+    return [len(line.split()) for line in text.rstrip().split("\n")]
 
 
 def _name_slots(read: Read, statement: str) -> dict[str, str]:

@@ -182,7 +182,7 @@ class _Draw:
             self.known.setdefault(f"{place}#", len(shape.columns))
             return "".join(self.random.choice(column.alphabet) for column in shape.columns)
         length = self._length(place, shape)
-        few = self.profile.most_spread
+        few = self.profile.most_spread if self.profile.most_spread is None else max(1, self.profile.most_spread)
         letters = shape.alphabet or " "
         if few is not None and len(letters) > few:
             letters = "".join(random.Random(self.span_seed(place)).sample(letters, min(few, len(letters))))
