@@ -80,7 +80,7 @@ def write_rows(path: Path, rows: list[dict[str, object] | str]) -> None:
 
 
 def write_recipe(tmp_path: Path) -> Path:
-    """Twelve good problems; one broken line, a copy, a wrong reference, one in Swedish, a benchmark's, one all shown."""
+    """Twelve good problems; a broken line, a copy, a wrong reference, Swedish, a benchmark's, one that shows all."""
     swedish = 2 * "Skriv ett program som läser två heltal från en rad och skriver ut deras summa och lägger till tre. "
     write_rows(
         tmp_path / "raw.jsonl",
