@@ -1,7 +1,7 @@
 """Answers to made inputs: what programs known to be right agree on, by the judge that will judge with them.
 
-The first reference is run for its answer; then all references are judged by the answers, and a second time in another
-process, another order and with other random numbers. What one of them crashes on, refuses, or answers in another way
+The first reference is run for its answer; then all references are judged by the answers, and the first, with those that
+draw random numbers, a second time in another process, another order and with other random numbers. What one of them crashes on, refuses, or answers in another way
 the second time, is no test.
 """
 
@@ -193,7 +193,9 @@ class Answering:
 
     def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
         """Leave out what a reference does not pass again, in another order and with other random numbers."""
-        for program in self.references:
+        # The others agreed with the first already; only what draws random numbers may not do so again.
+        again = [one for number, one in enumerate(self.references) if number == 0 or _stirred(one) is not one]
+        for program in again:
             for is_last in (False, False, True):
                 left = [number for number, one in enumerate(seconds) if one is not None]
                 if not left:
