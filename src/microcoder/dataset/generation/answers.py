@@ -1,8 +1,8 @@
 """Answers to made inputs: what programs known to be right agree on, by the judge that will judge with them.
 
 The first reference is run for its answer; then all references are judged by the answers, and the first, with those that
-draw random numbers, a second time in another process, another order and with other random numbers. What one of them crashes on, refuses, or answers in another way
-the second time, is no test.
+draw random numbers, a second time in another process, another order and with other random numbers. What one of them
+crashes on, refuses, or answers in another way the second time, is no test.
 """
 
 from __future__ import annotations
