@@ -4,7 +4,8 @@ LeetCodeDataset v0.3.1 keeps about 100 hidden tests a problem. Each problem is g
 but the tests that its statement shows. Two kinds of programs are then judged by the shown and by the made tests:
 
 - mutants of the reference (none of those that chose the tests) that fail the data set's own tests: wrong ones;
-- the program that a model wrote, which the data set keeps with most problems: right, wrong or slow by its own tests.
+- the program that a model wrote, which the data set keeps with most problems: right, wrong or slow by its own tests; a
+  right one that only meets a limit on large inputs is counted apart (`right_but_slow`).
 
 Mutants that pass the data set's tests are counted too; they are no measure of right programs, since many are wrong on
 larger inputs than it has (another modulus, for one).
@@ -112,6 +113,9 @@ def measure(row: Candidate, by_model: str | None, judges: Judges) -> dict[str, o
     }
     if by_model:
         kind = "right" if is_right[-1] else "slow" if truth[-1] in _SLOW else "wrong"
+        if is_right[-1] and by_made[-1] in _SLOW:
+            # The data set's inputs are short; a quadratic program is right there and too slow for what is allowed.
+            kind = "right_but_slow"
         found |= {f"model_{kind}": 1, f"model_{kind}_pass": int(passes[-1])}
         found |= {f"model_{kind}_pass_shown": int(by_shown[-1] is Outcome.ACCEPTED), "model": by_made[-1].value}
     return found
