@@ -30,8 +30,9 @@ _MOST_ORDERS = 6
 _MOST_CLOSE = 24
 """Pairs that are tried on all inputs."""
 _MOST_FORMS = 4
-_LABELS_SHARE, _LABELS_TIMES = 0.95, 3
-"""Of programs that answer by a label: how far they must agree, and how many times more inputs they are asked about."""
+_LABELS_SHARE, _LABELS_TIMES = 0.9, 3
+"""Of programs that answer by a label: how far they must agree on varied inputs, and how many times
+more of these they are asked about."""
 _ENOUGH_PROGRAMS = 10
 """From so many on, how many of them agree by chance is measured."""
 
@@ -135,11 +136,6 @@ class _Trial:
     def has_labels(self) -> bool:
         """Whether inputs are only sorted into two or three kinds: there most programs agree mostly."""
         return are_labels([case.expected for case in self.pair.own.cases])
-
-    @property
-    def least_share(self) -> float:
-        """The least share of inputs on which such programs must agree."""
-        return _LABELS_SHARE if self.has_labels else 0.0
 
     def add(self, agreement: Agreement, said: str) -> None:
         """Take what a phase showed into account."""
@@ -247,7 +243,7 @@ def _try_cases(
         if outputs:
             chance = trial.chance if is_there else 0.0
             found = _agree(cases, outputs, is_there=is_there, chance=chance, how=trial.how)
-            if found.share < max(least, trial.least_share):
+            if found.share < least:
                 continue
             who, where = ("its program", "here") if is_there else ("the program here", "there")
             trial.add(found, f"{who} gives {sum(found.agreed)} of {len(cases)} answers {where} ({found.how})")
@@ -280,7 +276,7 @@ def _try_varied(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSet
         if both:
             own, other, reach = map(list, zip(*both, strict=True))
             found = compare(own, other, reaches=reach, how=trial.how)
-            if found.share < max(settings.min_varied_share, trial.least_share):
+            if found.share < (_LABELS_SHARE if trial.has_labels else settings.min_varied_share):
                 continue
             trial.add(found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs")
         left.append(trial)
