@@ -276,7 +276,7 @@ def _try_varied(trials: Sequence[_Trial], runner: Runner, settings: BehaviourSet
         if both:
             own, other, reach = map(list, zip(*both, strict=True))
             found = compare(own, other, reaches=reach, how=trial.how)
-            if found.share < (_LABELS_SHARE if trial.has_labels else settings.min_varied_share):
+            if found.share < max(settings.min_varied_share, _LABELS_SHARE if trial.has_labels else 0.0):
                 continue
             trial.add(found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs")
         left.append(trial)
