@@ -61,12 +61,28 @@ def row(number: int, *, added: int | None = None, text: str | None = None) -> di
     }
 
 
+def shown_row(number: int) -> dict[str, object]:
+    """A problem whose statement shows all its tests, of a layout that further inputs are not made of."""
+    pairs = [(3, 4), (50, 60)]
+    tests = {"inputs": [f"{a}\n\n{b}\n" for a, b in pairs], "outputs": [f"{a + b + number}\n" for a, b in pairs]}
+    shown = "".join(
+        f"\nExample {place}\n\nInput:\n\n```\n{given}```\n\nOutput:\n\n```\n{output}```\n"
+        for place, (given, output) in enumerate(zip(tests["inputs"], tests["outputs"], strict=True), 1)
+    )
+    code = f"import sys\nprint(sum(map(int, sys.stdin.read().split())) + {number})\n"
+    return {
+        **row(number, text=statement(number) + shown),
+        "solutions": json.dumps([code]),
+        "input_output": json.dumps(tests),
+    }
+
+
 def write_rows(path: Path, rows: list[dict[str, object] | str]) -> None:
     path.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in rows))
 
 
 def write_recipe(tmp_path: Path) -> Path:
-    """Twelve good problems; one broken line, a copy, a wrong reference, one in Swedish, one of the benchmark."""
+    """Twelve good problems; a broken line, a copy, a wrong reference, Swedish, a benchmark's, one that shows all."""
     swedish = 2 * "Skriv ett program som läser två heltal från en rad och skriver ut deras summa och lägger till tre. "
     write_rows(
         tmp_path / "raw.jsonl",
@@ -77,6 +93,7 @@ def write_recipe(tmp_path: Path) -> Path:
             row(14, added=99),
             row(15, text=swedish),
             {**row(16), "url": "https://example.org/16"},
+            shown_row(17),
         ],
     )
     write_rows(tmp_path / "benchmark.jsonl", [row(16)])
@@ -149,18 +166,18 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     corpus = recipe.parent / "corpus"
     steps = {step["step"]: (step["in"], step["kept"], step["rejected"]) for step in said["steps"]}
     assert steps == {
-        "collect": (17, 16, 1),
-        "process": (16, 15, 1),
-        "filter": (15, 14, 1),
-        "deduplicate": (14, 13, 1),
-        "predict": (13, 13, 0),
-        "select": (13, 13, 0),
-        "compare": (13, 13, 0),
-        "generate": (13, 13, 0),
-        "verify": (13, 12, 1),
+        "collect": (18, 17, 1),
+        "process": (17, 16, 1),
+        "filter": (16, 15, 1),
+        "deduplicate": (15, 14, 1),
+        "predict": (14, 14, 0),
+        "select": (14, 14, 0),
+        "compare": (14, 14, 0),
+        "generate": (14, 14, 0),
+        "verify": (14, 12, 2),
     }
     assert {reason: num for step in said["steps"] for reason, num in step["reasons"].items()} == dict.fromkeys(
-        ("not_json", "not_english", "contaminated", "duplicate_of", "reference_fails"), 1
+        ("not_json", "not_english", "contaminated", "duplicate_of", "reference_fails", "all_tests_shown"), 1
     )
     rejected = [line for path in corpus.glob("rejected-*.parquet") for line in pq.read_table(path).to_pylist()]
     assert {line["reason"]: line["stage"] for line in rejected} == {
@@ -169,6 +186,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
         "contaminated": "filter",
         "duplicate_of": "filter",
         "reference_fails": "verify",
+        "all_tests_shown": "verify",
     }
     problems = read_problems(corpus)
     assert len(problems) == 12
@@ -179,7 +197,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     kinds = {origin["kind"].partition("/")[0] for line in table for origin in json.loads(line["origins"])}
     assert kinds == {"given", "drawn", "mutated"}
     card = (corpus / "README.md").read_text()
-    assert "| verify | 13 | 12 | 1 |" in card
+    assert "| verify | 14 | 12 | 2 |" in card
     assert "true_positive" in card
     before = contents(corpus)
     again = build(recipe)
@@ -188,7 +206,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
 
     missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.quality.min_words", "13")[0])
     assert missing["missing"]["process"] == 0
-    assert missing["missing"]["filter"] == missing["missing"]["verify"] == 17
+    assert missing["missing"]["filter"] == missing["missing"]["verify"] == 18
 
 
 @pytest.mark.slow

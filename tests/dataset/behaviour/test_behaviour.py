@@ -186,10 +186,25 @@ def test_the_length_of_an_argument_is_no_value_of_a_call() -> None:
 
 def test_outputs_are_compared_as_values() -> None:
     assert tokens_of_json('[1.0, true, "a b"]') == tokens_of_text("1 True a, b") == ("1", "true", "a", "b")
-    assert compare([("3",), ("8",)], [("4",), ("9",)]).how == "shifted"
-    assert compare([("1", "0", "1")], [("101",)]).how == "joined"
-    swapped = compare([("yes",), ("no",), ("yes",)], [("false",), ("true",), ("true",)])
+    assert compare([("1", "0", "1")], [("101",)], reaches=[0]).how == "joined"
+    swapped = compare([("yes",), ("no",), ("yes",)], [("false",), ("true",), ("true",)], reaches=[0, 0, 0])
     assert swapped.agreed == (True, True, False)
+
+
+def test_only_positions_may_be_counted_from_another_number() -> None:
+    one, other = [("3",), ("8",)], [("4",), ("9",)]
+    assert compare(one, other, reaches=[9, 9]).how == "shifted up"
+    assert sum(compare(one, other, reaches=[5, 5]).agreed) == 1
+    assert sum(compare(one, other, reaches=[0, 0]).agreed) == 0
+    assert sum(compare(one, other, reaches=[9, 9], how="joined").agreed) == 0
+
+
+def test_a_sum_that_is_off_by_one_is_another_function(runner: ProgramRunner) -> None:
+    index = index_behaviour([benchmark("def f(a, b):\n    return a + b + 1", ("1\n2", "4"), ("30\n12", "43"))])
+    for extra, is_found in ((1, True), (2, False), (0, False)):
+        tests = [(f"{a} {b}\n", f"{a + b + extra}\n") for a, b in ((3, 4), (50, 7), (11, 90), (23, 24), (8, 61))]
+        code = f"a, b = map(int, input().split())\nprint(a + b + {extra})"
+        assert bool(find_behaviour(story(code, *tests), index, runner)) is is_found
 
 
 @given(st.lists(st.tuples(st.lists(st.integers(0, 99), min_size=2, max_size=6).map(sorted), st.integers(1, 9)),

@@ -16,6 +16,7 @@ from microcoder.dataset.release.tables import mutation_score
 from microcoder.dataset.verify import VerifySettings, verify
 from microcoder.evaluator import Judge
 from microcoder.formats.candidates import Candidate, Rejection
+from microcoder.types import Outcome, Program
 
 STATEMENT = """Return how many of the numbers are larger than the one before.
 
@@ -108,6 +109,24 @@ def test_enough_hidden_tests_start_no_judge() -> None:
     assert generate(candidate, lambda: pytest.fail("a judge was started"), SMALL) is candidate
     off = SMALL.model_copy(update={"mode": "off"})
     assert generate(make_candidate(), lambda: pytest.fail("a judge was started"), off) == make_candidate()
+
+
+def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enough_small_ones(judges: Open) -> None:
+    tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(1, 11)]
+    slow = RIGHT.replace("count += 1", "count += 1 + 0 * sum(nums[:i])")
+    wide = STATEMENT.replace("nums.length <= 100", "nums.length <= 100000")
+    candidate = make_candidate(
+        statement=wide, tests=tests, solutions=[{"code": RIGHT}, {"code": slow, "known": "time_limit"}]
+    )
+    made = generate(candidate, judges, SMALL)
+    assert isinstance(made, Candidate)
+    added = made.origins[len(tests) :]
+    assert 1 <= len(added) <= SMALL.max_large
+    assert all(one.kind.startswith("drawn/large") for one in added)
+    assert made.mutants == ()
+    trial = made.to_trial("python", seconds=2.0, memory_mib=1024)
+    (verdict,) = judges().brief.judge([Program(slow)], [trial])
+    assert verdict.outcome is Outcome.TIME_LIMIT
 
 
 @pytest.mark.parametrize(

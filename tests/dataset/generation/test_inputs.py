@@ -45,11 +45,40 @@ def test_relations_are_read_between_places() -> None:
 @pytest.mark.parametrize(
     ("text", "number"),
     [("1 <= a.length <= 10^5", 1e5), ("1 <= |a| <= 2 * 10^5", 2e5), ("1 <= len <= 7", None),
-     ("1 <= a.length <= b - c", None)],
+     ("1 <= a.length <= 2n", None)],
 )  # fmt: skip
 def test_bounds_as_people_write_them(text: str, number: float | None) -> None:
     highs = [one.right.number for one in read_relations(text, ("a",)) if one.left.place == "a#"]
     assert highs == ([] if number is None else [number])
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [("1 <= k <= floor(nums.length / m)", 3), ("k <= nums.length / 2", 3.5),
+     ("2 <= m, n <= 9, k <= m * nums.length", 14),
+     ("0 <= k <= min(m * (m - 1) / 2, 10^5)", 1)],
+)  # fmt: skip
+def test_bounds_that_are_computed(text: str, bound: float) -> None:
+    highs = [one.right for one in read_relations(text, ("nums", "k", "m")) if one.left.place == "k"]
+    assert [one.evaluate({"nums#": 7, "m": 2}) for one in highs] == [bound]
+    assert [one.evaluate({}) for one in highs] == [None]
+
+
+def test_what_is_drawn_meets_computed_bounds() -> None:
+    statement = "1 <= nums.length <= 20\n\n1 <= m <= 3\n\n1 <= k <= floor(nums.length / m)"
+    model = learn(("nums", "k", "m"), [([1, 2, 3], 1, 2), ([1, 2, 3, 4], 2, 1)], statement)
+    for seed in range(30):
+        values = draw(model, "small", seed=seed)
+        assert values is not None
+        assert 1 <= values[1] <= len(values[0]) // values[2]
+
+
+def test_letters_of_a_position_are_those_that_the_statement_allows_there() -> None:
+    statement = "s.length == 2\n\n'a' <= s[0] <= 'h'\n\n'1' <= s[1] <= '8'"
+    model = learn(("s",), [("a1",), ("c3",)], statement)
+    drawn = {values[0] for seed in range(60) if (values := draw(model, "small", seed=seed))}
+    assert all(one[0] in "abcdefgh" and one[1] in "12345678" for one in drawn)
+    assert len(drawn) > 20
 
 
 def test_a_bound_that_a_known_input_breaks_was_misread() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, permutations
 
 from pydantic import Field
@@ -17,7 +18,7 @@ from pydantic import Field
 from microcoder.config import Config
 from microcoder.dataset.behaviour.forms import Form, ValueCase, find_forms
 from microcoder.dataset.behaviour.runner import ProgramRun, ProgramRunner
-from microcoder.dataset.behaviour.values import Agreement, Tokens, compare, describe_kinds
+from microcoder.dataset.behaviour.values import Agreement, Tokens, are_labels, compare, describe_kinds
 from microcoder.dataset.filter.contamination import Hit
 from microcoder.dataset.inputs.layouts import Values
 from microcoder.dataset.inputs.mutating import vary
@@ -29,6 +30,9 @@ _MOST_ORDERS = 6
 _MOST_CLOSE = 24
 """Pairs that are tried on all inputs."""
 _MOST_FORMS = 4
+_LABELS_SHARE, _LABELS_TIMES = 0.9, 3
+"""Of programs that answer by a label: how far they must agree on varied inputs, and how many times
+more of these they are asked about."""
 _ENOUGH_PROGRAMS = 10
 """From so many on, how many of them agree by chance is measured."""
 
@@ -108,7 +112,7 @@ def find_behaviour(
         return []
     best: dict[str, Hit] = {}
     trials = [_Trial(pair, chance) for pair, chance in _close(pairs, runner)]
-    for phase in (_try_there, _try_here, _try_varied):
+    for phase in (partial(_try_cases, is_there=True), partial(_try_cases, is_there=False), _try_varied):
         trials = phase(trials, runner, settings)
     for hit in filter(None, (trial.hit(settings) for trial in trials)):
         if hit.problem_id not in best or hit.score > best[hit.problem_id].score:
@@ -125,12 +129,20 @@ class _Trial:
     bits: float = 0.0
     num: int = 0
     said: tuple[str, ...] = ()
+    how: str = ""
+    """The freedom that was taken in comparing outputs so far."""
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether inputs are only sorted into two or three kinds: there most programs agree mostly."""
+        return are_labels([case.expected for case in self.pair.own.cases])
 
     def add(self, agreement: Agreement, said: str) -> None:
         """Take what a phase showed into account."""
         self.bits += agreement.bits
         self.num += sum(agreement.agreed)
         self.said += (said,)
+        self.how = agreement.how if self.how in ("", "same") else self.how
 
     def hit(self, settings: BehaviourSettings) -> Hit | None:
         """Return the evidence, where there is enough."""
@@ -161,25 +173,18 @@ def _fits(own: Sequence[str], other: Sequence[str], order: Sequence[int]) -> boo
 def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, float]]:
     """Return the pairs that agree on a few inputs, with the share of all that do so on these."""
     forward = [pair for pair in pairs if pair.other.program]
-    given = runner.run(
-        [
-            ProgramRun(
-                pair.other.program, pair.other.entry, tuple(pair.there(case.values) for case in pair.own.cases[:_FEW])
-            )
-            for pair in forward
-        ]
-    )
+    given = runner.run([_ask_other(pair, [case.values for case in pair.own.cases[:_FEW]]) for pair in forward])
     found: list[tuple[float, _Pair]] = []
     agreeing: set[tuple[str, str]] = set()
     for pair, outputs in zip(forward, given, strict=True):
-        agreement = _agree(pair.own.cases[:_FEW], outputs)
+        agreement = _agree(pair.own.cases[:_FEW], outputs, is_there=True)
         if agreement.share == 1:
             found.append((agreement.bits, pair))
             agreeing |= {(repr(pair.own.layout), pair.other.id)} if agreement.how == "same" else set()
     backward = [pair for pair in pairs if not pair.other.program]
     given = runner.run([_ask_own(pair, [case.values for case in pair.other.cases[:_FEW]]) for pair in backward])
     for pair, outputs in zip(backward, given, strict=True):
-        agreement = _agree(pair.other.cases[:_FEW], outputs)
+        agreement = _agree(pair.other.cases[:_FEW], outputs, is_there=False)
         if agreement.share == 1:
             found.append((agreement.bits, pair))
     num_programs = len({pair.other.id for pair in forward})
@@ -195,68 +200,85 @@ def _ask_own(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:
     )
 
 
-def _agree(cases: Sequence[ValueCase], outputs: Sequence[Tokens | None], chance: float = 0.0) -> Agreement:
+def _ask_other(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:
+    """Return the run of the benchmark's program on the problem's values."""
+    return ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs)))
+
+
+def _agree(
+    cases: Sequence[ValueCase], outputs: Sequence[Tokens | None], *, is_there: bool, chance: float = 0.0, how: str = ""
+) -> Agreement:
     """Compare what cases expect with what a program gave; nothing is never right."""
     expected = [case.expected for case in cases]
-    given = [("\0nothing",) if output is None else output for output in outputs]
-    return compare(expected, given, [chance] * len(cases))
+    given: list[Tokens] = [("\0nothing",) if output is None else output for output in outputs]
+    # The problem's own side first, so that a freedom is the same one in both directions.
+    own, other = (expected, given) if is_there else (given, expected)
+    reaches = [_reach(case.values) for case in cases]
+    return compare(own, other, reaches=reaches, chances=[chance] * len(cases), how=how)
 
 
-def _try_there(trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings) -> list[_Trial]:
-    """ProgramRun the benchmark's programs on all of the problem's inputs; return the trials that go on."""
-    pairs = [trial.pair for trial in trials]
-    given = runner.run(
-        [
-            ProgramRun(pair.other.program, pair.other.entry, tuple(pair.there(case.values) for case in pair.own.cases))
-            if pair.other.program
-            else ProgramRun("", "", ())
-            for pair in pairs
-        ]
-    )
+def _reach(values: Values) -> int:
+    """Return the length of the longest list or text of an input."""
+    return max((len(value) for value in values if isinstance(value, list | str)), default=0)
+
+
+def _try_cases(
+    trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings, *, is_there: bool
+) -> list[_Trial]:
+    """Run the programs of one side on all cases of the other; return the trials that go on.
+
+    Args:
+        trials: what is close.
+        runner: runs programs.
+        settings: how many must agree.
+        is_there: the benchmark's programs on the problem's own inputs; otherwise the other way round.
+    """
+    least = settings.min_own_share if is_there else settings.min_other_share
+    asked = []
+    for trial in trials:
+        program, cases = _side(trial.pair, is_there=is_there)
+        inputs = [case.values for case in cases] if program else []
+        asked.append((_ask_other if is_there else _ask_own)(trial.pair, inputs))
     left = []
-    for trial, outputs in zip(trials, given, strict=True):
-        cases = trial.pair.own.cases
-        if trial.pair.other.program:
-            found = _agree(cases, outputs, trial.chance)
-            if found.share < settings.min_own_share:
+    for trial, outputs in zip(trials, runner.run(asked), strict=True):
+        _, cases = _side(trial.pair, is_there=is_there)
+        if outputs:
+            chance = trial.chance if is_there else 0.0
+            found = _agree(cases, outputs, is_there=is_there, chance=chance, how=trial.how)
+            if found.share < least:
                 continue
-            trial.add(found, f"its program gives {sum(found.agreed)} of {len(cases)} answers here ({found.how})")
+            who, where = ("its program", "here") if is_there else ("the program here", "there")
+            trial.add(found, f"{who} gives {sum(found.agreed)} of {len(cases)} answers {where} ({found.how})")
         left.append(trial)
     return left
 
 
-def _try_here(trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings) -> list[_Trial]:
-    """ProgramRun the problem's program on all of the benchmark's inputs; return the trials that go on."""
-    given = runner.run([_ask_own(trial.pair, [case.values for case in trial.pair.other.cases]) for trial in trials])
-    left = []
-    for trial, outputs in zip(trials, given, strict=True):
-        cases = trial.pair.other.cases
-        if trial.pair.own.program and cases:
-            found = _agree(cases, outputs)
-            if found.share < settings.min_other_share:
-                continue
-            trial.add(found, f"the program here gives {sum(found.agreed)} of {len(cases)} answers there ({found.how})")
-        left.append(trial)
-    return left
+def _side(pair: _Pair, *, is_there: bool) -> tuple[str, tuple[ValueCase, ...]]:
+    """Return the program of one side and the cases of the other."""
+    return (pair.other.program, pair.own.cases) if is_there else (pair.own.program, pair.other.cases)
 
 
 def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner, settings: BehaviourSettings) -> list[_Trial]:
-    """ProgramRun both programs on varied inputs; where one gives nothing, the input says nothing."""
+    """Run both programs on varied inputs; where one gives nothing, the input says nothing."""
     asked: list[ProgramRun] = []
+    reaches: list[list[int]] = []
     for trial in trials:
         pair = trial.pair
         known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
         has_both = bool(pair.own.program and pair.other.program)
-        inputs = vary(known, num=settings.num_varied if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
+        num = settings.num_varied * (_LABELS_TIMES if trial.has_labels else 1)
+        inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
         asked.append(_ask_own(pair, [tuple(values[place] for place in pair.order) for values in inputs]))
-        asked.append(ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs))))
+        asked.append(_ask_other(pair, inputs))
+        reaches.append([_reach(values) for values in inputs])
     given = runner.run(asked)
     left = []
-    for trial, ours, theirs in zip(trials, given[::2], given[1::2], strict=True):
-        both = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
+    for trial, ours, theirs, lengths in zip(trials, given[::2], given[1::2], reaches, strict=True):
+        both = [one for one in zip(ours, theirs, lengths, strict=True) if one[0] is not None and one[1] is not None]
         if both:
-            found = compare([a for a, _ in both], [b for _, b in both])
-            if found.share < settings.min_varied_share:
+            own, other, reach = map(list, zip(*both, strict=True))
+            found = compare(own, other, reaches=reach, how=trial.how)
+            if found.share < max(settings.min_varied_share, _LABELS_SHARE if trial.has_labels else 0.0):
                 continue
             trial.add(found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs")
         left.append(trial)

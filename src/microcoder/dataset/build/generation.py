@@ -45,10 +45,9 @@ def open_generate(settings: GenerateStep) -> Iterator[Work]:
             return judges[0]
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
-            return [
-                process_row(one, "generate", lambda one: generate(one, open_judges, settings.generate, endpoint))
-                for one in candidates
-            ]
+            # One by one, so that rows are seen to be done.
+            for one in candidates:
+                yield process_row(one, "generate", lambda one: generate(one, open_judges, settings.generate, endpoint))
 
         yield work
 

@@ -27,6 +27,7 @@ _READING = (
     "microcoder.dataset.columns",
     "microcoder.formats.payload",
 )
+_INPUTS = "microcoder.dataset.inputs"
 _PROCESS = "microcoder.dataset.process"
 _FILTER = "microcoder.dataset.filter"
 _REASONS = "microcoder.dataset.rejections"
@@ -129,7 +130,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
                     **common,
                 ),
                 f"{_COMPARISON}:open_compare",
-                ("microcoder.dataset.behaviour", _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING),
+                ("microcoder.dataset.behaviour", _INPUTS, _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING),
                 runs="alone",
             )
         )
@@ -143,7 +144,15 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
                 **common,
             ),
             f"{_GENERATION}:open_generate",
-            ("microcoder.dataset.generation", "microcoder.dataset.verify", _PROCESS, _REASONS, _ENDPOINT, *_JUDGING),
+            (
+                "microcoder.dataset.generation",
+                "microcoder.dataset.verify",
+                _INPUTS,
+                _PROCESS,
+                _REASONS,
+                _ENDPOINT,
+                *_JUDGING,
+            ),
             runs="alone",
         ),
         MapStep(

@@ -1,8 +1,8 @@
 """Answers to made inputs: what programs known to be right agree on, by the judge that will judge with them.
 
-The first reference is run for its answer; then all references are judged by the answers, and a second time in another
-process, another order and with other random numbers. What one of them crashes on, refuses, or answers in another way
-the second time, is no test.
+The first reference is run for its answer; then all references are judged by the answers, and the first, with those that
+draw random numbers, a second time in another process, another order and with other random numbers. What one of them
+crashes on, refuses, or answers in another way the second time, is no test.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _SENTINELS = {
 _COST_STEPS = (0.5, 2.0, 10.0)
 """Seconds that a test costs are rounded up to these, so that noise changes no choice."""
 _MEMORY_MIB = 2048
+LARGE_BYTES = 20_000
+"""A longer input is there for slow programs."""
 AT_ONCE = 8
 """Runs whose outputs are held together."""
 MOST_BYTES = 32 << 20
@@ -61,7 +63,7 @@ class MadeTest:
     @property
     def is_large(self) -> bool:
         """Whether it is there for slow programs."""
-        return len(self.test.input) > 20_000 or self.seconds > _COST_STEPS[0]
+        return len(self.test.input) > LARGE_BYTES or self.seconds > _COST_STEPS[0]
 
 
 @dataclass(slots=True)
@@ -191,7 +193,9 @@ class Answering:
 
     def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
         """Leave out what a reference does not pass again, in another order and with other random numbers."""
-        for program in self.references:
+        # The others agreed with the first already; only what draws random numbers may not do so again.
+        again = [one for number, one in enumerate(self.references) if number == 0 or _stirred(one) is not one]
+        for program in again:
             for is_last in (False, False, True):
                 left = [number for number, one in enumerate(seconds) if one is not None]
                 if not left:

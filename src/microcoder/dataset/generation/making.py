@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from microcoder.dataset.generation.answers import MadeInput
 from microcoder.dataset.generation.settings import GenerateSettings
@@ -68,7 +68,9 @@ def _understand_function(candidate: Candidate, texts: Sequence[str]) -> Understa
     names = [argument.arg for argument in head.args.args if argument.arg not in ("self", "cls")] if head else []
     if len(names) != num_values:
         names = [f"argument{number}" for number in range(num_values)]
-    model = learn(names, [values for _, values in known], candidate.statement)
+    kinds = candidate.call.parameters if candidate.call is not None else ()
+    nodes = [name for name, kind in zip(names, kinds, strict=False) if kind in ("ListNode", "TreeNode")]
+    model = learn(names, [values for _, values in known], candidate.statement, nodes=nodes)
     if not model.is_usable:
         return "a value of no known shape"
     return Understanding(model, tuple(known), write_arguments)
@@ -96,8 +98,14 @@ def _understand_text(candidate: Candidate, tests: Sequence[TestCase]) -> Underst
         if model.is_usable:
             layout = replace(read.layout, is_repeated=is_cut)
             known = tuple((layout.render(values), values) for values in read.values)
-            return Understanding(model, known, layout.render)
+            if is_cut or all(_lines(text) == _lines(given) for (text, _), given in zip(known, texts, strict=True)):
+                return Understanding(model, known, layout.render)
     return "a value of no known shape" if reads else "a layout of another kind"
+
+
+def _lines(text: str) -> list[int]:
+    """Return how many tokens each line has: an empty line says something to those who wrote it."""
+    return [len(line.split()) for line in text.rstrip().split("\n")]
 
 
 def _name_slots(read: Read, statement: str) -> dict[str, str]:
@@ -116,7 +124,13 @@ def _name_slots(read: Read, statement: str) -> dict[str, str]:
 
 
 def make_inputs(
-    candidate: Candidate, understanding: Understanding, settings: GenerateSettings, dropped: Counter[str]
+    candidate: Candidate,
+    understanding: Understanding,
+    settings: GenerateSettings,
+    dropped: Counter[str],
+    *,
+    most_bytes: int,
+    is_large_alone: bool = False,
 ) -> list[MadeInput]:
     """Return made inputs, each once: drawn by every profile and mutated from known ones, in turn, then large ones.
 
@@ -125,49 +139,54 @@ def make_inputs(
         understanding: what they look like.
         settings: how many.
         dropped: counts tries that gave none.
+        most_bytes: of a large input.
+        is_large_alone: make no small ones.
     """
-    seen = {text.strip() for text, _ in understanding.known}
-    made: list[MadeInput] = []
+    making = _Making(candidate.id, understanding, settings, dropped)
     large = [name for name, profile in PROFILES.items() if profile.is_full]
     small = [name for name in PROFILES if name not in large]
     kinds = [f"drawn/{name}" for name in small] + [f"mutated/{name}" for name in MUTATIONS]
-    num_large = min(settings.max_inputs, len(large) + 1)
-    for number in range(2 * settings.max_inputs):
-        if len(made) >= settings.max_inputs - num_large:
+    num_large = min(settings.max_inputs, 2 * len(large))
+    for number in range(0 if is_large_alone else 2 * settings.max_inputs):
+        if len(making.made) >= settings.max_inputs - num_large:
             break
-        _add(kinds[number % len(kinds)], number, candidate, understanding, settings, seen, made, dropped)
+        making.add(kinds[number % len(kinds)], number, settings.max_test_bytes)
     for number in range(num_large):
-        _add(f"drawn/{large[number % len(large)]}", number, candidate, understanding, settings, seen, made, dropped)
-    return made
+        making.add(f"drawn/{large[number % len(large)]}", number, most_bytes)
+    return making.made
 
 
-def _add(
-    kind: str,
-    number: int,
-    candidate: Candidate,
-    understanding: Understanding,
-    settings: GenerateSettings,
-    seen: set[str],
-    made: list[MadeInput],
-    dropped: Counter[str],
-) -> None:
-    seed = seed_of(settings.seed, candidate.id, kind, number)
-    how, _, name = kind.partition("/")
-    parent = ""
-    if how == "drawn":
-        values = draw(understanding.model, name, seed=seed, most_items=settings.max_test_bytes // _BYTES_PER_ITEM)
-    else:
-        known, parent_values = understanding.known[seed % len(understanding.known)]
-        parent = digest_input(known)
-        values = mutate(understanding.model, parent_values, name, seed=seed)
-    if values is None:
-        dropped["not met the model of inputs"] += 1
-        return
-    text = understanding.write(values)
-    if text.strip() in seen:
-        dropped["made twice"] += 1
-    elif len(text) > settings.max_test_bytes:
-        dropped["too long"] += 1
-    else:
-        seen.add(text.strip())
-        made.append(MadeInput(text, Origin(kind=kind, seed=seed, parent=parent), "generated"))
+@dataclass(slots=True)
+class _Making:
+    """Inputs made so far."""
+
+    problem_id: str
+    understanding: Understanding
+    settings: GenerateSettings
+    dropped: Counter[str]
+    made: list[MadeInput] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+    def add(self, kind: str, number: int, most_bytes: int) -> None:
+        """Make one of a kind, if it can be and is new."""
+        model, known = self.understanding.model, self.understanding.known
+        seed = seed_of(self.settings.seed, self.problem_id, kind, number)
+        how, _, name = kind.partition("/")
+        parent = ""
+        if how == "drawn":
+            values = draw(model, name, seed=seed, most_items=most_bytes // _BYTES_PER_ITEM)
+        else:
+            text, parent_values = known[seed % len(known)]
+            parent = digest_input(text)
+            values = mutate(model, parent_values, name, seed=seed)
+        if values is None:
+            self.dropped["not met the model of inputs"] += 1
+            return
+        text = self.understanding.write(values)
+        if text.strip() in self.seen or any(text.strip() == one.strip() for one, _ in known):
+            self.dropped["made twice"] += 1
+        elif len(text) > most_bytes:
+            self.dropped["too long"] += 1
+        else:
+            self.seen.add(text.strip())
+            self.made.append(MadeInput(text, Origin(kind=kind, seed=seed, parent=parent), "generated"))

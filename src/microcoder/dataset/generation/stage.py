@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from microcoder.dataset.endpoint import Endpoint
-from microcoder.dataset.generation.answers import Answering, MadeInput, MadeTest
+from microcoder.dataset.generation.answers import LARGE_BYTES, Answering, MadeInput, MadeTest
 from microcoder.dataset.generation.killing import WrongProgram, choose_tests, find_killers
 from microcoder.dataset.generation.making import make_inputs, seed_of, understand
 from microcoder.dataset.generation.model import ask_for_inputs
@@ -26,6 +26,7 @@ from microcoder.formats.candidates import Candidate, Mutant, Origin, Rejection
 from microcoder.types import Program
 
 STEP = "generate/1"
+_SLOW = ("time_limit", "memory_limit", "partial")
 _WRONG = ("wrong_answer", "runtime_error", "partial")
 _GIVEN = Origin(kind="given")
 _TIMES_SLOWEST = 2.0
@@ -62,7 +63,8 @@ def generate(
     """
     num_hidden = count_hidden(candidate)
     is_enough = num_hidden >= settings.min_hidden_tests and not _is_cut(candidate, num_hidden)
-    if settings.mode == "off" or (candidate.tests and is_enough):
+    lacks_large = knows_slow(candidate) and not any(len(test.input) > LARGE_BYTES for test in candidate.tests)
+    if settings.mode == "off" or (candidate.tests and is_enough and not lacks_large):
         return candidate
     references = find_references(candidate)
     obstacle = _find_obstacle(candidate, references)
@@ -73,7 +75,8 @@ def generate(
     references = answering.references = _passing(answering)[: settings.max_references]
     if not references:
         return _without_tests(candidate, "no accepted program passes the known tests")
-    inputs = _find_inputs(candidate, answering, endpoint)
+    is_large_alone = bool(candidate.tests) and is_enough
+    inputs = _find_inputs(candidate, answering, None if is_large_alone else endpoint, is_large_alone=is_large_alone)
     # The judge stops after a limit: what is long, and may meet one, comes last.
     inputs = sorted(inputs, key=lambda one: len(one.text))
     tests = answering.answer(inputs) if inputs else []
@@ -81,7 +84,7 @@ def generate(
     what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references; lost: {said or 'none'}"
     if not tests:
         return _without_tests(candidate, what)
-    return _choose(candidate, answering, running, tests, what)
+    return _choose(candidate, answering, running, tests, what, is_measured=not is_large_alone)
 
 
 def find_references(candidate: Candidate) -> list[Program]:
@@ -129,8 +132,15 @@ def _without_tests(candidate: Candidate, why: str) -> Candidate | Rejection:
     return candidate.change("generate", STEP, why, flags=flags)
 
 
-def _find_inputs(candidate: Candidate, answering: Answering, endpoint: Endpoint | None) -> list[MadeInput]:
-    """Return made inputs, each once and none that is known."""
+def knows_slow(candidate: Candidate) -> bool:
+    """Whether programs are known that only large inputs catch."""
+    return any(one.known in _SLOW for one in candidate.solutions)
+
+
+def _find_inputs(
+    candidate: Candidate, answering: Answering, endpoint: Endpoint | None, *, is_large_alone: bool
+) -> list[MadeInput]:
+    """Return made inputs, each once and none that is known; `is_large_alone`: small ones there are enough."""
     settings, dropped = answering.settings, answering.dropped
     inputs = run_kit(answering.judge, candidate, settings, dropped) if candidate.kit.recipes else []
     understanding = understand(candidate)
@@ -139,7 +149,10 @@ def _find_inputs(candidate: Candidate, answering: Answering, endpoint: Endpoint 
     elif isinstance(understanding, str):
         dropped[f"not drawn: {understanding}"] += 1
     else:
-        drawn = make_inputs(candidate, understanding, settings, dropped)
+        most_bytes = settings.max_large_bytes if knows_slow(candidate) else settings.max_test_bytes
+        drawn = make_inputs(
+            candidate, understanding, settings, dropped, most_bytes=most_bytes, is_large_alone=is_large_alone
+        )
         inputs += ask_validators(answering.judge, candidate.kit, drawn, settings, dropped)
     if len(inputs) < settings.min_hidden_tests and endpoint is not None:
         inputs += ask_for_inputs(endpoint, answering.judge, candidate, settings, dropped)
@@ -153,12 +166,23 @@ def _find_inputs(candidate: Candidate, answering: Answering, endpoint: Endpoint 
 
 
 def _choose(
-    candidate: Candidate, answering: Answering, judges: Judges, tests: Sequence[MadeTest], what: str
+    candidate: Candidate,
+    answering: Answering,
+    judges: Judges,
+    tests: Sequence[MadeTest],
+    what: str,
+    *,
+    is_measured: bool,
 ) -> Candidate:
-    """Return a candidate with the tests that catch most wrong programs, and what that is measured by."""
+    """Return a candidate with the tests that catch most wrong programs, and what that is measured by.
+
+    Large tests alone are not measured: they are for the slow.
+    """
     settings = answering.settings
     seed = seed_of(settings.seed, candidate.id, "mutants")
-    choosing, held_out = find_wrong_programs(candidate, answering.references, settings, seed=seed)
+    choosing, held_out = (
+        find_wrong_programs(candidate, answering.references, settings, seed=seed) if is_measured else ([], [])
+    )
     given = list(candidate.tests)
     # A large test is there for the slow: on it a wrong program costs its limit and is not counted as caught.
     small = [number for number, one in enumerate(tests) if not one.is_large] or list(range(len(tests)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from microcoder.dataset.inputs.layouts import Values
 from microcoder.dataset.inputs.model import InputModel, Range
 from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape
 
-_TRIES = 8
+_TRIES, _TRIES_LARGE = 24, 4
 _MOST_STEPS = 300
 _MOST_ITEMS = 20_000
 """Of one drawn input, whatever the statement allows: an input is text that is stored."""
@@ -38,9 +39,11 @@ PROFILES: MappingProxyType[str, Profile] = MappingProxyType(
         "small": Profile(7, 10),
         "wide": Profile(20, None),
         "edges": Profile(6, None, at_edges=True),
+        "least": Profile(0, None, at_edges=True),
         "medium": Profile(100, 100),
         "large": Profile(_MOST_ITEMS, None, is_full=True),
         "large_ties": Profile(_MOST_ITEMS, 4, is_full=True),
+        "large_level": Profile(_MOST_ITEMS, 0, is_full=True),
     }
 )
 """By name; the lineage of a test names the profile that it was drawn by."""
@@ -65,8 +68,7 @@ class _Draw:
             return self.known[place]
         limits = self._range(place, shape, is_length=is_length)
         if is_length:
-            width = len(shape.item.columns) if shape and shape.item and shape.item.columns else 1
-            high = min(limits.high, max(limits.low, self.most_items // width))
+            high = min(limits.high, max(limits.low, self._most(place, shape)))
             room = min(high, limits.low + self.profile.most_length)
             drawn = high if self.profile.is_full else self.random.randint(limits.low, room)
             drawn = self._with_facts(place, drawn, limits)
@@ -74,6 +76,20 @@ class _Draw:
             drawn = self._with_facts(place, self._within(self._narrow(limits)), limits)
         self.known[place] = drawn
         return drawn
+
+    def _most(self, place: str, shape: Shape | None) -> int:
+        """Return how many items there may be for all of the input to be no larger than it may."""
+        outer = place.removesuffix("[]#") + "#"
+        if outer != place and outer in self.known:
+            return self.most_items // max(1, self.known[outer])
+        inner = shape.item if shape else None
+        if inner is None or inner.kind not in ("list", "text"):
+            return self.most_items
+        if inner.columns:
+            return self.most_items // len(inner.columns)
+        # Many short ones, or as many as each is long.
+        longest = self.model.range_of(f"{place[:-1]}[]#", self.known, inner, is_length=True).high
+        return max(math.isqrt(self.most_items), self.most_items // max(1, longest))
 
     def span(self, place: str, shape: Shape) -> Range:
         """Return what the values of a place are drawn from in this input."""
@@ -86,7 +102,8 @@ class _Draw:
         self._open.add(place)
         for one in self.model.relations:
             if one.left.place == place and one.operator != "==":
-                self._settle(one.right.place)
+                for other in one.right.places:
+                    self._settle(other)
         self._open.discard(place)
         return self.model.range_of(place, self.known, shape, is_length=is_length)
 
@@ -152,6 +169,8 @@ class _Draw:
             return self.number(place, shape) if place.isidentifier() else self._in_span(place, shape)
         if shape.kind == "text":
             return self._text(place, shape)
+        if shape.kind == "nodes":
+            return self._nodes(place, shape)
         if shape.columns:
             return self._row(place, shape)
         return self._list(place, shape)
@@ -159,8 +178,11 @@ class _Draw:
     def _text(self, place: str, shape: Shape) -> str:
         if shape.words:
             return self.random.choice(shape.words)
+        if shape.columns:
+            self.known.setdefault(f"{place}#", len(shape.columns))
+            return "".join(self.random.choice(column.alphabet) for column in shape.columns)
         length = self._length(place, shape)
-        few = self.profile.most_spread
+        few = self.profile.most_spread if self.profile.most_spread is None else max(1, self.profile.most_spread)
         letters = shape.alphabet or " "
         if few is not None and len(letters) > few:
             letters = "".join(random.Random(self.span_seed(place)).sample(letters, min(few, len(letters))))
@@ -217,6 +239,46 @@ class _Draw:
             rows.append([parent, order[number], *rest])
         return rows
 
+    def _nodes(self, place: str, shape: Shape) -> list[Any]:
+        """Draw a binary tree: grown at random, a path, or full level by level."""
+        assert shape.item is not None
+        length = self._length(place, shape)
+        items = [self.value(f"{place}[]", shape.item) for _ in range(length)]
+        if {"search", "distinct"} & shape.facts:
+            items = list(dict.fromkeys(items))
+        children: list[list[int | None]] = [[None, None] for _ in items]
+        way = self.random.choice(("grown", "grown", "path", "full"))
+        for node in range(1, len(items)):
+            parent, side = (node - 1) // 2, (node - 1) % 2
+            while way != "full":
+                parent = node - 1 if way == "path" else self.random.randrange(node)
+                side = self.random.randrange(2)
+                if children[parent][side] is None:
+                    break
+            children[parent][side] = node
+        if "search" in shape.facts:
+            items = _in_order(sorted(items), children)
+        order: list[int | None] = [0] if items else []
+        for node in order:
+            order += children[node] if node is not None else []
+        while order and order[-1] is None:
+            order.pop()
+        return [None if node is None else items[node] for node in order]
+
+
+def _in_order(values: list[Any], children: list[list[int | None]]) -> list[Any]:
+    """Give sorted values to the nodes from left to right."""
+    found: list[Any] = [None] * len(children)
+    left, stack, node = iter(values), [], 0 if children else None
+    while stack or node is not None:
+        while node is not None:
+            stack.append(node)
+            node = children[node][0]
+        node = stack.pop()
+        found[node] = next(left)
+        node = children[node][1]
+    return found
+
 
 def _arrange(items: list[Any], shape: Shape, source: random.Random) -> list[Any]:
     """Make a list have its facts, where order, or leaving items out, does it."""
@@ -250,7 +312,7 @@ def draw(model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_
         most_items: numbers or characters in it, about.
     """
     source = random.Random(seed)
-    for _ in range(_TRIES):
+    for _ in range(_TRIES_LARGE if PROFILES[profile].is_full else _TRIES):
         drawing = _Draw(model, PROFILES[profile], source, most_items)
         values = _draw_all(drawing)
         if values is not None and not model.find_fault(values):
@@ -295,6 +357,8 @@ def _settle_sizes(drawing: _Draw) -> None:
     model = drawing.model
     equal = [one for one in model.relations if one.operator == "==" and one.left.place and one.right.place]
     for one in equal:
+        if one.left.is_formula or one.right.is_formula:
+            continue
         places = [one.left, one.right]
         known = next((term for term in places if term.place in drawing.known), places[0])
         shape = _shape_at(model, known.place)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from microcoder.dataset.inputs.constraints import Relation, Term, read_relations
 from microcoder.dataset.inputs.layouts import Values
-from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape, holds, infer_shape
+from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape, holds, infer_shape, is_level_order
 from microcoder.dataset.process.sections import split
 
 
@@ -68,14 +68,14 @@ class InputModel:
         for one in self.relations:
             if one.operator == "==":
                 for this, that in ((one.left, one.right), (one.right, one.left)):
-                    if this.place == place and (value := _value(that, known)) is not None:
+                    if this.place == place and (value := that.evaluate(known)) is not None:
                         lows.append(value - this.number)
                         highs.append(value - this.number)
                 continue
             strict = one.operator == "<"
-            if one.left.place == place and (value := _value(one.right, known)) is not None:
+            if one.left.place == place and (value := one.right.evaluate(known)) is not None:
                 highs.append(value - strict - one.left.number)
-            if one.right.place == place and (value := _value(one.left, known)) is not None:
+            if one.right.place == place and (value := one.left.evaluate(known)) is not None:
                 lows.append(value + strict - one.right.number)
         seen_low, seen_high = (shape.low, shape.high) if shape else (0, 10)
         low = max(lows) if lows else (seen_low if is_length or seen_low < 1 else 1)
@@ -90,6 +90,7 @@ def learn(
     *,
     places: Mapping[str, str] = MappingProxyType({}),
     records: Collection[str] = (),
+    nodes: Sequence[str] = (),
 ) -> InputModel:
     """Return what known inputs have in common, and what of the statement they do not contradict.
 
@@ -99,8 +100,9 @@ def learn(
         statement: as it is asked; None: everything that all known inputs have in common is taken for a rule.
         places: names of the statement and the places that they stand for, where those are not the names given.
         records: names of tables whose columns are something of their own each, whatever the statement says.
+        nodes: names of linked lists and trees.
     """
-    told = _without_examples(statement or "")
+    told = _with_node_names(_without_examples(statement or ""), nodes)
     shapes = tuple(
         infer_shape(
             [values[place] for values in known],
@@ -119,6 +121,19 @@ def learn(
     return InputModel(tuple(names), shapes, tuple(relations), tuple(_number_facts(names, numbers, told)))
 
 
+def _with_node_names(told: str, nodes: Sequence[str]) -> str:
+    """Write what is said of nodes as it is said of lists: their number is a length, `Node.val` an item."""
+    if not nodes:
+        return told
+    told = re.sub(r"\b[Nn]ode\.val\b", ", ".join(f"{name}[i]" for name in nodes), told)
+    lengths = ", ".join(f"{name}.length" for name in nodes)
+    return re.sub(
+        r"number of (?:the )?nodes in [^\n\[]{1,60}\[\s*([^\],\n]+),\s*([^\]\n]+)\]",
+        rf"\n\1 <= {lengths} <= \2\n",
+        told,
+    )
+
+
 def _least_seen(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:
     """Yield that no number is less than the least that was seen at its place."""
     for place in numbers[0]:
@@ -131,7 +146,7 @@ def _number_facts(
     names: Sequence[str], numbers: Sequence[Mapping[str, Sequence[float]]], told: str
 ) -> Iterator[tuple[str, str]]:
     for place in numbers[0]:
-        name = re.split(r"[#\[]", place)[0]
+        name = _base(place)
         seen = [number for one in numbers for number in one.get(place, ())]
         for fact, (test, words) in NUMBER_FACTS.items():
             if len(seen) > 1 and re.search(words, _around(told, name), re.IGNORECASE) and all(map(test, seen)):
@@ -143,11 +158,15 @@ def _without_aliases(relations: Sequence[Relation], names: Sequence[str]) -> lis
     alias: dict[str, Term] = {}
     for one in relations:
         for name, other in ((one.left, one.right), (one.right, one.left)):
-            is_free = bool(name.place) and re.split(r"[#\[]", name.place)[0] not in names
-            if one.operator == "==" and is_free and re.split(r"[#\[]", other.place)[0] in names:
+            if one.operator != "==" or not name.place or name.is_formula or other.is_formula:
+                continue
+            if _base(name.place) not in names and _base(other.place) in names:
                 alias.setdefault(name.place, Term(other.place, other.number - name.number))
 
     def write(term: Term) -> Term:
+        if term.is_formula:
+            shown = {place: f"({{{known.place}}}{known.number:+g})" for place, known in alias.items()}
+            return Term(re.sub(r"\{([^}]*)\}", lambda one: shown.get(one[1], one[0]), term.place), term.number)
         known = alias.get(term.place)
         return Term(known.place, known.number + term.number) if known else term
 
@@ -172,17 +191,15 @@ def _numbers(place: str, value: Any, *, depth: int) -> Iterator[tuple[str, float
     elif isinstance(value, str):
         yield f"{place}#", len(value)
     elif isinstance(value, list):
-        yield f"{place}#", len(value)
+        yield f"{place}#", sum(item is not None for item in value)
         for number, item in enumerate(value):
             yield from _numbers(f"{place}[]", item, depth=depth + 1)
             if depth == 1 and number < 6 and isinstance(item, int | float):
                 yield f"{place}[{number}]", item
 
 
-def _value(term: Term, known: Mapping[str, int]) -> float | None:
-    if not term.place:
-        return term.number
-    return known[term.place] + term.number if term.place in known else None
+def _base(place: str) -> str:
+    return re.split(r"[#\[]", place)[0]
 
 
 def _meets(relation: Relation, numbers: Mapping[str, Sequence[float]]) -> bool:
@@ -200,8 +217,10 @@ def _meets(relation: Relation, numbers: Mapping[str, Sequence[float]]) -> bool:
 
 
 def _side(term: Term, numbers: Mapping[str, Sequence[float]]) -> list[float]:
-    if not term.place:
-        return [term.number]
+    if not term.place or term.is_formula:
+        single = {place: numbers[place][0] for place in term.places if len(numbers.get(place, ())) == 1}
+        value = term.evaluate(single)
+        return [] if value is None else [value]
     return [number + term.number for number in numbers.get(term.place, ())]
 
 
@@ -288,11 +307,18 @@ def _misfit(shape: Shape, value: Any) -> str:
             return "no text"
         if shape.words:
             return "" if value in shape.words else "another word"
-        return "" if set(value) <= set(shape.alphabet) else "another letter"
-    if shape.kind != "list":
+        if shape.columns and len(value) != len(shape.columns):
+            return "another length"
+        letters = zip(value, shape.columns, strict=True) if shape.columns else ((one, shape) for one in value)
+        return "" if all(one in allowed.alphabet for one, allowed in letters) else "another letter"
+    if shape.kind not in ("list", "nodes"):
         return ""
     if not isinstance(value, list):
         return "no list"
+    if shape.kind == "nodes":
+        if not is_level_order(value) or any(type(item) is not int for item in value if item is not None):
+            return "no tree"
+        return next((f"not {fact}" for fact in sorted(shape.facts) if not holds(fact, value, is_tree=True)), "")
     if shape.columns:
         if len(value) != len(shape.columns):
             return "a row of another length"

@@ -119,6 +119,23 @@ def _extreme(values: list[Any], source: random.Random) -> None:
         _set(values, path, source.choice((other, 0, 1, 2 * _get(values, path), 10**9, -other)))
 
 
+def _echo(values: list[Any], source: random.Random) -> None:
+    """Put what one value holds into another one: a part of a text or list, or an item in place of a number."""
+    places = [place for place, value in enumerate(values) if isinstance(value, list | str) and value]
+    if not places:
+        return
+    one = values[source.choice(places)]
+    at, end = sorted((source.randrange(len(one)), source.randint(1, len(one))))
+    for place in source.sample(range(len(values)), len(values)):
+        value = values[place]
+        if type(value) is type(one) and value is not one:
+            values[place] = copy.deepcopy(one[at:end] or one)
+            return
+        if isinstance(value, int) and not isinstance(value, bool) and isinstance(one[at], int):
+            values[place] = one[at]
+            return
+
+
 MUTATIONS: MappingProxyType[str, Callable[[list[Any], random.Random], None]] = MappingProxyType(
     {
         "step": _step,
@@ -130,6 +147,7 @@ MUTATIONS: MappingProxyType[str, Callable[[list[Any], random.Random], None]] = M
         "level": _on_list(_level),
         "reorder": _on_list(_reorder),
         "double": _on_list(_double),
+        "echo": _echo,
     }
 )
 """By name; the lineage of a test names the mutation that it was made by."""

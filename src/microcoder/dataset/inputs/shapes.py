@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-Kind = Literal["int", "float", "bool", "text", "list", "other"]
+Kind = Literal["int", "float", "bool", "text", "list", "nodes", "other"]
 _MOST_COLUMNS = 6
 
 
@@ -28,7 +29,7 @@ class Shape:
     item: Shape | None = None
     """Lists: of their items; None where all were empty."""
     columns: tuple[Shape, ...] = ()
-    """Lists of a fixed, small length: one shape an item, as in `[from, to, weight]`."""
+    """Lists of a fixed, small length: one shape an item, as in `[from, to, weight]`; texts of one: a letter each."""
     facts: frozenset[str] = field(default_factory=frozenset)
     """Names of `FACTS` that hold for every value seen."""
 
@@ -56,6 +57,8 @@ def infer_shape(
         return _infer_text(values, statement)
     if kind != "list":
         return Shape(kind)
+    if any(None in value for value in values):
+        return _infer_nodes(values, statement)
     lengths = {len(value) for value in values}
     bounds = {"low": float(min(lengths)), "high": float(max(lengths))}
     items = [item for value in values for item in value]
@@ -68,6 +71,37 @@ def infer_shape(
     item = infer_shape(items, statement=statement, is_row=True, has_records=has_records)
     facts = frozenset(name for name, (holds, words) in FACTS.items() if _believed(values, holds, words, statement))
     return Shape("list", item=item, facts=facts, **bounds)
+
+
+def _infer_nodes(values: Sequence[list[Any]], statement: str | None) -> Shape:
+    """Return the shape of binary trees, level by level, with None for a child that is missing."""
+    nodes = [[item for item in value if item is not None] for value in values]
+    item = infer_shape([one for value in nodes for one in value], statement=statement)
+    facts = frozenset(name for name, (test, words) in NODE_FACTS.items() if _believed(values, test, words, statement))
+    is_tree = item.kind == "int" and all(map(is_level_order, values))
+    sizes = [len(value) for value in nodes]
+    return Shape("nodes" if is_tree else "other", min(sizes), max(sizes), item=item, facts=facts)
+
+
+def is_level_order(value: list[Any]) -> bool:
+    """Whether a list is a binary tree, level by level, written without the missing children at its end."""
+    room = 1
+    for item in value:
+        if room == 0:
+            return False
+        room += -1 if item is None else 1
+    return not value or (value[0] is not None and value[-1] is not None)
+
+
+def _is_search_tree(value: list[Any]) -> bool:
+    bounds = [(-math.inf, math.inf)]
+    for place, item in enumerate(value):
+        if item is not None:
+            low, high = bounds[place]
+            if not low < item < high:
+                return False
+            bounds += [(low, item), (item, high)]
+    return True
 
 
 def _kind_of(value: Any) -> Kind:
@@ -91,21 +125,45 @@ _CLASSES = (
     (r"upper-?\s?case (?:English |Latin )?letter|letters? A-Z|大写", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
     (r"\bdigits?\b|数字", "0123456789"),
 )
+_SPAN = re.compile(r"[\"'](\w)[\"'](?:\s*<=?[^<\n]{1,60}<=?\s*|\s*(?:to|through|and|-)\s*)[\"'](\w)[\"']")
+_ONLY = re.compile(r"\b(?:consists?|contains?|only|either|one of)\b")
+_QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,20})[\"'`]")
+_MOST_POSITIONS = 8
 
 
 def _infer_text(values: Sequence[str], statement: str | None) -> Shape:
-    alphabet = {letter for value in values for letter in value}
     statement = statement or ""
-    quoted = set(re.findall(r"[\"'`]([^\"'`\n]{1,20})[\"'`]", statement))
     bounds = {"low": float(min(map(len, values))), "high": float(max(map(len, values)))}
+    quoted = set(_QUOTED.findall(statement))
     if len(values) >= 3 and bounds["high"] > 1 and set(values) <= quoted:
         return Shape("text", words=tuple(sorted(quoted)), **bounds)
-    if all(letter in quoted or letter in "01" for letter in alphabet):
-        return Shape("text", alphabet="".join(sorted(alphabet)), **bounds)
-    for pattern, letters in _CLASSES:
-        if alphabet <= set(letters) and re.search(pattern, statement, re.IGNORECASE):
-            alphabet |= set(letters)
-    return Shape("text", alphabet="".join(sorted(alphabet)), **bounds)
+    classes = _letter_classes(statement)
+    alphabet = _widen({letter for value in values for letter in value}, classes)
+    is_fixed = bounds["low"] == bounds["high"] <= _MOST_POSITIONS and re.search(r"length\s*==\s*\d", statement)
+    if is_fixed and bounds["high"] > 1:
+        # Such as "a1" on a chessboard: each position has letters of its own.
+        positions = (_widen(set(letters), classes) for letters in zip(*values, strict=True))
+        columns = tuple(Shape("text", 1.0, 1.0, alphabet=letters) for letters in positions)
+        return Shape("text", alphabet=alphabet, columns=columns, **bounds)
+    return Shape("text", alphabet=alphabet, **bounds)
+
+
+def _letter_classes(statement: str) -> list[set[str]]:
+    """Return sets of letters that a statement allows: `'a' <= s[i] <= 'h'`, `consists of '(' and ')'`, `digits`."""
+    spans = ((ord(first), ord(last)) for first, last in _SPAN.findall(statement))
+    found = ["".join(map(chr, range(first, last + 1))) for first, last in spans if first < last < first + 60]
+    if not found:
+        told = (line for line in statement.splitlines() if _ONLY.search(line))
+        found += ["".join(one for one in _QUOTED.findall(line) if len(one) == 1) for line in told]
+        found += [letters for words, letters in _CLASSES if re.search(words, statement, re.IGNORECASE)]
+    return [set(letters) for letters in found]
+
+
+def _widen(letters: set[str], classes: Sequence[set[str]]) -> str:
+    """Return letters that were seen with all others of their classes; as they are where some are of none."""
+    allowed = [one for one in classes if one & letters]
+    together = set().union(*allowed)
+    return "".join(sorted(together if letters <= together else letters))
 
 
 def _is_sorted(value: list[Any]) -> bool:
@@ -176,6 +234,15 @@ FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingP
 """Facts of a list, and the words of a statement without which one is taken for chance."""
 
 
+NODE_FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingProxyType(
+    {
+        "search": (_is_search_tree, r"binary search tree|\bBST\b"),
+        "distinct": (lambda value: _is_distinct([item for item in value if item is not None]), FACTS["distinct"][1]),
+    }
+)
+"""Facts of a binary tree."""
+
+
 def _is_prime(number: float) -> bool:
     if number < 2 or number != int(number):
         return False
@@ -196,10 +263,10 @@ NUMBER_FACTS: MappingProxyType[str, tuple[Callable[[float], bool], str]] = Mappi
 """Facts of a number, and the words of a statement without which one is taken for chance."""
 
 
-def holds(fact: str, value: list[Any]) -> bool:
-    """Whether a fact of `FACTS` holds for a list."""
+def holds(fact: str, value: list[Any], *, is_tree: bool = False) -> bool:
+    """Whether a fact of `FACTS`, or of `NODE_FACTS`, holds for a list."""
     try:
-        return FACTS[fact][0](value)
+        return (NODE_FACTS if is_tree else FACTS)[fact][0](value)
     except (TypeError, IndexError, ValueError):
         return False
 
