@@ -18,7 +18,7 @@ FILES = {
     "humaneval": ("HumanEval.jsonl.gz", 164),
     "mbpp": ("mbpp.jsonl", 974),
     "leetcodedataset": ("LeetCodeDataset-v0.3.1-test.jsonl.gz", 228),
-    "deepseek_leetcode": ("20240121-Jul.jsonl", 178),
+    "deepseek_leetcode": ("20240121-Jul.jsonl", 180),
     "odex": ("en_test.jsonl", 439),
 }
 """Archives: a file, and how many of its rows can be judged."""
