@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.encodings import DecodedTests, asserted_tests, complete
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Malformed, Row
 
+_MAKES_LISTS = re.compile(r"^(\w+) = lambda [^\n]*\bListNode\(", re.MULTILINE)
+_TELLS_LISTS = re.compile(r"^(\w+) = lambda (?![^\n]*\bListNode\()[^\n]*\.next\b", re.MULTILINE)
 _QUOTES = '"""'
 
 
@@ -61,7 +65,7 @@ def read_deepseek_leetcode(row: Row) -> Candidate:
         raise Malformed("no_statement", "prompt has no statement in triple quotes")
     # Before it stand the classes of lists and trees, with methods of their own.
     fn_name = (starter.partition("class Solution")[2] or starter).partition("def ")[2].partition("(")[0].strip()
-    source = row.text("test")
+    source = _name_lists(row.text("test"))
 
     def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
@@ -77,3 +81,12 @@ def read_deepseek_leetcode(row: Row) -> Candidate:
         )
 
     return complete(build, lambda: asserted_tests([source], fn_name=fn_name, code=starter, is_judged=row.is_judged))
+
+
+def _name_lists(source: str) -> str:
+    """Return tests that make and read linked lists by lambdas of their own in the words that assertions are read by."""
+    made, told = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
+    if made and told:
+        source = source.replace(f"{made[1]}(", "list_node(")
+        source = re.sub(rf"assert {told[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source)
+    return source

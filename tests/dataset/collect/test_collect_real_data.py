@@ -28,7 +28,7 @@ class Real(NamedTuple):
 ARCHIVES = {
     "apps_sample": Real("apps_folder", 5, 5, 5),
     "codecontests_test": Real("humaneval", 165, 165, 0),
-    "deepseek_leetcode": Real("deepseek_leetcode", 2 * 180, 356, 356),
+    "deepseek_leetcode": Real("deepseek_leetcode", 2 * 180, 360, 360),
     "doocs": Real("doocs", 486, 486, 367),
     "humaneval": Real("humaneval", 164, 155, 155),
     "humaneval_xl": Real("humaneval", 560, 546, 546),

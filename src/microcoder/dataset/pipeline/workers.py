@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -119,6 +120,8 @@ _WORKER: list[ShardWorker] = []
 
 
 def _start_worker(chain: Chain) -> None:
+    # Ctrl-C is for the build: it waits for the shards at hand and tells of them once.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _WORKER.append(ShardWorker(chain))
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
