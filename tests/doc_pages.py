@@ -91,10 +91,10 @@ def do_tutorial(
             everything += output
             assert done.returncode == 0, f"{block.text}\n{output[-4000:]}"
         elif block.language == "text":
-            lines = iter(output.splitlines())
+            lines, told = iter(output.splitlines()), f"what came:\n{output}"
             for shown in block.text.splitlines():
                 pattern = ".*".join(re.escape(part.strip()) for part in shown.split("…"))
                 assert any(re.search(pattern, line) for line in lines), (
-                    f"{page.name} shows {shown!r}; what comes:\n{output}"
+                    f"{page.name} shows {shown!r}; {told}"
                 )
     return everything
