@@ -94,7 +94,5 @@ def do_tutorial(
             lines, told = iter(output.splitlines()), f"what came:\n{output}"
             for shown in block.text.splitlines():
                 pattern = ".*".join(re.escape(part.strip()) for part in shown.split("…"))
-                assert any(re.search(pattern, line) for line in lines), (
-                    f"{page.name} shows {shown!r}; {told}"
-                )
+                assert any(re.search(pattern, line) for line in lines), f"{page.name} shows {shown!r}; {told}"
     return everything
