@@ -91,8 +91,8 @@ def do_tutorial(
             everything += output
             assert done.returncode == 0, f"{block.text}\n{output[-4000:]}"
         elif block.language == "text":
-            shown = "[^\n]*\n(?:.*\n)*?".join(
-                ".*".join(re.escape(part.strip()) for part in line.split("…")) for line in block.text.splitlines()
-            )
-            assert re.search(shown, output + "\n"), f"{page.name} shows\n{block.text}\nand what comes is\n{output}"
+            lines, told = iter(output.splitlines()), f"what came:\n{output}"
+            for shown in block.text.splitlines():
+                pattern = ".*".join(re.escape(part.strip()) for part in shown.split("…"))
+                assert any(re.search(pattern, line) for line in lines), f"{page.name} shows {shown!r}; {told}"
     return everything
