@@ -24,7 +24,7 @@ from microcoder.errors import DataError
 from microcoder.micro import World, generate_problems
 from microcoder.runs import RunDirectory
 from microcoder.viewer import Collection, open_collection, training_source
-from microcoder.viewer.answers import list_runs, show_rollout, show_test, show_text
+from microcoder.viewer.answers import list_runs, show_pulse, show_rollout, show_test, show_text
 
 
 @pytest.fixture
@@ -156,6 +156,10 @@ def test_an_evaluation_that_goes_on_is_followed_and_the_last_verdict_counts(tmp_
         again = {**verdict(1), "problem_id": "train/000", "sample_index": 0}
         file.write(json.dumps(again) + "\n" + '{"problem_id": "train/001", "cut')
     assert collection["eval"].index().count("verdict") == {"wrong_answer": 1, "not judged yet": 3}
+    before = show_pulse(collection, {})
+    assert show_pulse(collection, {}) == before
+    (folder / "results.json").write_text("{}")
+    assert show_pulse(collection, {}) != before
 
 
 def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> None:

@@ -48,8 +48,11 @@ def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
 
 
 def send_index(collection: Collection, words: Words) -> bytes:
-    """Return the light columns of a run."""
-    return collection[words.get("run", "")].index().pack()
+    """Return the light columns of a run; whoever lists rollouts may search them next, so their texts are begun."""
+    source = collection[words.get("run", "")]
+    index = source.index()
+    collection.searcher.begin(source.parts(index))
+    return index.pack()
 
 
 def search_texts(collection: Collection, words: Words) -> Row:

@@ -51,6 +51,10 @@ class EvaluationSource(LineSource):
         shown = {"prompt": asked.statement} if asked else {}
         return {**shown, **sample, "tests": tests, "facts": {k: v for k, v in facts.items() if v}}
 
+    def stamp(self) -> str:
+        """Return what changes with the lines, and when the results are written."""
+        return f"{super().stamp()} {(self._root / 'results.json').exists()}"
+
     def about(self) -> RunInfo:
         """Return the table of accuracies by platform and difficulty."""
         path = self._root / "results.json"

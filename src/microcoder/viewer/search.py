@@ -7,6 +7,7 @@ remembered until its file changes, so that a run that is followed costs its new 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections import OrderedDict
@@ -27,6 +28,8 @@ FIELDS = ("prompt", "response", "program", "errors")
 HELD_BYTES = 2 << 30
 """Texts kept in memory; of a larger run, the rest is read from its files for each search."""
 _REMEMBERED = 20_000
+_SECONDS_BEFORE_READING = 0.5
+"""The list that is waited for comes first."""
 _AROUND = 60
 _MOST_MATCHES = 60
 _LONGEST_NEEDLE = 500
@@ -79,6 +82,7 @@ class Searcher:
         self._texts: dict[object, tuple[object, Texts]] = {}
         self._found: OrderedDict[tuple[object, object, Needle], NDArray[np.bool_]] = OrderedDict()
         self._lock = threading.Lock()
+        self._reader: threading.Timer | None = None
 
     def find(self, parts: Sequence[IndexPart], needle: Needle) -> NDArray[np.bool_]:
         """Return for each rollout whether it holds the needle.
@@ -108,12 +112,22 @@ class Searcher:
             quotes.append(_quote(self._read(parts[number]), row, needle))
         return quotes
 
+    def begin(self, parts: Sequence[IndexPart]) -> None:
+        """Read texts in the background before somebody waits for them, as far as they may be held."""
+        with self._lock:
+            if self._reader is not None and self._reader.is_alive():
+                return
+            self._reader = threading.Timer(_SECONDS_BEFORE_READING, self.warm, (parts,))
+            self._reader.daemon = True
+        self._reader.start()
+
     def warm(self, parts: Sequence[IndexPart]) -> None:
-        """Read texts before somebody waits for them, as far as they may be held."""
+        """Read texts as far as they may be held; a file that has gone is told to whoever searches it."""
         for part in parts:
             if self._num_bytes >= self._held_bytes:
                 return
-            self._read(part)
+            with contextlib.suppress(DataError):
+                self._read(part)
 
     def _find_in(self, part: IndexPart, needle: Needle) -> NDArray[np.bool_]:
         known = (part.name, part.state, needle)

@@ -74,8 +74,6 @@ class ViewerServer(ThreadingHTTPServer):
         for source in self.collection.sources.values():
             source.index()
             source.tests.names()
-        for source in self.collection.sources.values():
-            self.collection.searcher.warm(source.parts(source.index()))
 
 
 class _Handler(BaseHTTPRequestHandler):

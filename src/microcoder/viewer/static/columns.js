@@ -141,8 +141,13 @@ viewer.columns = (() => {
       const { columns, marks } = index;
       const places = Uint32Array.from(columns.row, (_, place) => place);
       const worth = new Uint8Array(32).map((_, bits) => Object.keys(MARKS).reduce((sum, name) => sum + (bits & MARKS[name] ? WEIGHTS[name] : 0), 0));
-      const score = { longest: (place) => columns.num_tokens[place], advantage: (place) => columns.advantage[place] || 0, slowest: (place) => columns.cpu_seconds[place] || 0, notable: (place) => worth[marks[place]] * 1e6 + columns.step[place] }[order];
+      const score = { longest: (place) => columns.num_tokens[place], advantage: (place) => columns.advantage[place] || 0, slowest: (place) => columns.cpu_seconds[place] || 0 }[order];
       if (order === "last") places.reverse();
+      if (order === "notable") {
+        // Worth, then step, then place, in one number: numbers are sorted several times as fast as by a function.
+        const keys = Float64Array.from(places, (place) => (1e9 - worth[marks[place]] * 1e7 - columns.step[place]) * 2 ** 23 + place).sort();
+        keys.forEach((key, i) => (places[i] = key % 2 ** 23));
+      }
       if (score) {
         const by = Float64Array.from(places, score);
         places.sort((a, b) => by[b] - by[a] || a - b);
