@@ -313,9 +313,9 @@ def test_figures_of_a_few_rollouts_tokens_are_recorded_and_change_nothing(
         assert row["completion"].strip() in "".join(token["text"] for token in tokens)
         assert all(token["logp"] <= 0 and token["entropy"] >= 0 and token["ratio"] > 0 for token in tokens)
     watched = watch_tokens(trainer, rollout_batch, count=2, step=1)
-    assert trainer.model is not None
+    policy: Any = trainer.model
     with torch.no_grad():
-        for weights in trainer.model.parameters():
+        for weights in policy.parameters():
             weights.mul_(1.05)
     after = watch_tokens(trainer, rollout_batch, count=2, step=1)
     samples = [sample for group in add_tokens(trainer, watched, trainer._scored_P_G) for sample in group]

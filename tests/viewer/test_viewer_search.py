@@ -103,11 +103,12 @@ def test_texts_beyond_what_may_be_held_are_read_again() -> None:
 
 def test_a_changed_file_is_read_again_and_its_old_texts_are_let_go() -> None:
     searcher = Searcher()
-    for state, word in enumerate(("old", "new")):
-        texts = {"response": pa.array([word])}
-        part_ = IndexPart("file", state, 1, lambda texts=texts: texts)
-        assert searcher.find([part_], Needle(word))[0]
-    assert not searcher.find([part_], Needle("old"))[0]  # pyrefly: ignore[unbound-name]
+    states = [
+        IndexPart("file", state, 1, lambda word=word: {"response": pa.array([word])}) for state, word in enumerate("ab")
+    ]
+    assert searcher.find([states[0]], Needle("a"))[0]
+    assert searcher.find([states[1]], Needle("b"))[0]
+    assert not searcher.find([states[1]], Needle("a"))[0]
     assert len(searcher._texts) == 1
     with pytest.raises(DataError, match="changed while it was searched"):
         searcher.find([IndexPart("other", 0, 2, lambda: {"response": pa.array(["x"])})], Needle("x"))
