@@ -1,4 +1,4 @@
-# Seven verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
+# Eight verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -14,7 +14,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constr
 export OMP_NUM_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: setup demo test test-verl test-vllm test-integrations check docs yardstick-cases
+.PHONY: setup demo test test-tutorials test-verl test-vllm test-integrations check docs yardstick-cases
 
 setup: $(STAMP)
 
@@ -41,6 +41,10 @@ LONG ?= -m 'not long'
 WORKERS ?= 3
 test: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore tests/training/verl --ignore tests/training/vllm_backend $(LONG)
+
+# Every tutorial as it is written, also those that train for minutes.
+test-tutorials: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_tutorials.py
 
 # Compiled, unlike the rest: Ray's processes start together, and would each compile it all.
 $(VERL): $(STAMP)

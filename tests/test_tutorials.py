@@ -27,6 +27,7 @@ def test_the_judge_as_a_reward_in_trl(tmp_path: Path, tiny_checkpoint: Path) -> 
     do_tutorial(TUTORIALS / "reward.md", folder, environment=stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path))
 
 
+@pytest.mark.long
 def test_training_a_tiny_model(folder: Path) -> None:
     do_tutorial(TUTORIALS / "train.md", folder)
     run = RunDirectory(folder / "runs" / "tiny")
@@ -39,5 +40,6 @@ def test_building_a_corpus(folder: Path) -> None:
     assert {json.loads(line)["id"] for line in (folder / "problems.jsonl").read_text().splitlines()}
 
 
+@pytest.mark.long
 def test_asking_a_question(folder: Path) -> None:
     do_tutorial(TUTORIALS / "study.md", folder)

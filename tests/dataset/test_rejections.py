@@ -6,7 +6,7 @@ from pathlib import Path
 from microcoder.dataset.rejections import REASONS
 from microcoder.formats import row
 
-DOCS = Path(__file__).parents[2] / "docs" / "dataset.md"
+DOCS = Path(__file__).parents[2] / "docs" / "dataset-reasons.md"
 
 
 def test_the_table_of_reasons_is_up_to_date() -> None:

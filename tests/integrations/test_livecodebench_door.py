@@ -98,5 +98,5 @@ def test_pass_at_k_is_livecodebenchs_estimate() -> None:
 
 def test_a_fault_has_no_code() -> None:
     problem = Problem.model_validate({"id": "sum", "tests": [{"input": "1", "output": "1"}]})
-    with pytest.raises(EvaluatorFault, match="says nothing about the program: the sandbox is gone"):
+    with pytest.raises(EvaluatorFault, match="the program has no verdict: the sandbox is gone"):
         describe(fault(problem), problem)
