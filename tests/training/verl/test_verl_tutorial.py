@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from transformers import AutoTokenizer
 from verl_runs import needs_verl
 
 from doc_pages import DOCS, do_tutorial, stand_in
@@ -27,12 +28,18 @@ ON_CPU = """ actor_rollout_ref.rollout.name=transformers actor_rollout_ref.rollo
 @pytest.mark.slow
 def test_the_judge_as_a_reward_in_verl(tmp_path: Path, tiny_checkpoint: Path) -> None:
     (folder := tmp_path / "folder").mkdir()
+    environment = stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path)
+    # What verl asks of a Qwen3 by its name: a chat template, and the token that ends a turn.
+    (snapshot,) = (tmp_path / "hub").glob("*/snapshots/*")
+    tokenizer = AutoTokenizer.from_pretrained(snapshot)
+    tokenizer.add_tokens("<|im_end|>", special_tokens=True)
+    tokenizer.chat_template = "{% for turn in messages %}{{ turn.content }}\n{% endfor %}"
+    tokenizer.save_pretrained(snapshot)
     output = do_tutorial(
         DOCS / "tutorials" / "reward-verl.md",
         folder,
         environment={
-            **stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path),
-            "MICROCODER_VERL_DEVICE": "cpu",
+            **environment,
             "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]),
         },
         more={"main_ppo": ON_CPU},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from types import ModuleType
 from typing import Any
@@ -57,6 +58,7 @@ def _count_rounds(module: ModuleType) -> None:
             tensordict_utils.assign_non_tensor_data(prompts, COLUMN, asked)
         generate(self, prompts)
 
+    @functools.wraps(run)
     async def _run_agent_loop(self: Any, sampling_params: dict[str, Any], trajectory: Any, **kwargs: Any) -> Any:
         if found := (kwargs.get(COLUMN) or {}).get("round"):
             sampling_params = {**sampling_params, "round": found}
