@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
@@ -25,13 +26,13 @@ ON_CPU = """ actor_rollout_ref.rollout.name=transformers actor_rollout_ref.rollo
 
 
 @needs_verl
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_judge_as_a_reward_in_verl(tmp_path: Path, tiny_checkpoint: Path) -> None:
     (folder := tmp_path / "folder").mkdir()
     environment = stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path)
     # What verl asks of a Qwen3 by its name: a chat template, and the token that ends a turn.
     (snapshot,) = (tmp_path / "hub").glob("*/snapshots/*")
-    tokenizer = AutoTokenizer.from_pretrained(snapshot)
+    tokenizer: Any = AutoTokenizer.from_pretrained(snapshot)
     tokenizer.add_tokens("<|im_end|>", special_tokens=True)
     tokenizer.chat_template = "{% for turn in messages %}{{ turn.content }}\n{% endfor %}"
     tokenizer.save_pretrained(snapshot)
