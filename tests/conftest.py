@@ -42,6 +42,8 @@ LONGEST = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    if gone := [str(path) for path in places if not path.exists()]:
+        raise pytest.UsageError(f"tests/conftest.py: LONGEST names files that are not there: {', '.join(gone)}")
     items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
 
 
