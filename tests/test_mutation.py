@@ -22,7 +22,7 @@ COMPARISON = ("evaluator/test_compare.py", "evaluator/test_values.py")
 TESTS_OF = {
     f"{ALGORITHM}advantages": ("training/test_advantages.py", "training/test_scoring.py"),
     f"{ALGORITHM}diversity": ("training/test_diversity.py",),
-    f"{ALGORITHM}filtering": ("training/test_scoring.py",),
+    f"{ALGORITHM}filtering": ("training/test_filtering.py", "training/test_scoring.py"),
     f"{ALGORITHM}masking": ("training/test_masking.py", "training/test_scoring.py"),
     f"{ALGORITHM}overlong": ("training/test_overlong.py", "training/test_scoring.py"),
     f"{ALGORITHM}schedules": ("training/test_schedules.py",),
@@ -41,14 +41,22 @@ LEAST_KILLED = 0.75
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes away what is never evaluated: annotations."""
+    """Takes away what computes nothing: annotations, decorators, `strict` of a zip."""
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
+        node.returns, node.decorator_list = None, []
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.decorator_list = []
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        node.keywords = [keyword for keyword in node.keywords if keyword.arg != "strict"]
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
