@@ -4,11 +4,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from payment_report import report_errors, report_hacking
+from payments import count_payments, read_payments
 
 from microcoder.errors import DataError
 from microcoder.flawed.noisy_judge import place_program
-from microcoder.insights.payment_report import report_errors, report_hacking
-from microcoder.insights.payments import count_payments, read_payments
 from microcoder.insights.study import MICRO, StudyFile, StudyRun, load_study, plan_runs
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.observer import Silent

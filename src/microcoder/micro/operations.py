@@ -64,7 +64,7 @@ class Operation:
 
 
 def _read_operation(kind: Kind, name: str, record: Mapping[str, Any]) -> Operation:
-    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
     if kind is Kind.ALGORITHM:
         # Given as (right piece, wrong piece) of the code, so that they cannot drift from it.
         fields["slips"] = tuple(fields["code"].replace(right, wrong) for right, wrong in fields["slips"])
