@@ -9,11 +9,10 @@ from pydantic import Field, Tag, field_validator, model_validator
 
 from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
-from microcoder.extensions import load_extension
-from microcoder.training.algorithm.advantages import ADVANTAGES
+from microcoder.training.algorithm.advantages import load_advantage
+from microcoder.training.algorithm.masking import ConditionalMasking, Masking, SoftPenalty, StopProperly
 from microcoder.training.entropy_config import AdaptiveEntropy, Entropy, NoEntropyTerm
 from microcoder.training.loss_config import AnyLoss, DapoLoss, DrGrpoLoss, Engine, LuspoLoss
-from microcoder.training.masking_config import AnyMask, ConditionalMasking, Masking, SoftPenalty, StopProperly
 
 MOVED = {
     "loss_normalisation": 'algorithm.loss ("dapo", "grpo", "dr_grpo" and others)',
@@ -68,7 +67,7 @@ class AlgorithmConfig(Config):
     @property
     def leaves_denominator(self) -> bool:
         """Whether the tokens of masked responses are excluded from the loss's denominator."""
-        return isinstance(self.masking, AnyMask) and self.masking.leave_out_of != "gradient"
+        return self.masking.excluded_from != "gradient"
 
     @model_validator(mode="before")
     @classmethod
@@ -101,7 +100,7 @@ class AlgorithmConfig(Config):
     def _is_an_advantage(cls, value: str) -> str:
         if ":" not in value:
             try:
-                load_extension("advantage", value, builtins=ADVANTAGES)
+                load_advantage(value, {})
             except ConfigError as error:
                 if "has no option" not in str(error) and "needs the option" not in str(error):
                     raise
@@ -120,8 +119,7 @@ class AlgorithmConfig(Config):
 
     @model_validator(mode="after")
     def _masks_leave_a_denominator_of_tokens(self) -> AlgorithmConfig:
-        masking = self.masking
-        if not isinstance(masking, AnyMask) or masking.leave_out_of != "denominator":
+        if self.masking.excluded_from != "denominator":
             return self
         if self.loss.divides_by == "responses" and not self.kl_coefficient and isinstance(self.entropy, NoEntropyTerm):
             raise ValueError(

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from microcoder.config import Config, flatten
+from microcoder.training.algorithm.masking import SoftPenalty
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.extractor_config import ExtractorConfig
 from microcoder.training.hub_config import HubConfig
 from microcoder.training.judge_config import EvaluatorConfig, OutputComparison
-from microcoder.training.masking_config import SoftPenalty
 from microcoder.training.model_config import HuggingFaceModel, MicroModel
 from microcoder.training.optimizer_config import OptimizerConfig
 from microcoder.training.problems_config import HubProblems, MicroProblems, ProblemFiles

@@ -103,7 +103,7 @@ def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = No
         heldout_hours=after,
         update_hours=update,
         judge_core_hours=judging / 3600,
-        source=speeds.source if speeds else "assumed, not measured (docs/training.md)",
+        source=speeds.source if speeds else "assumed, not measured (docs/resources.md)",
     )
 
 

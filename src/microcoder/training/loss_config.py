@@ -1,7 +1,7 @@
 """The policy loss of a recipe, by name. Each name brings the options that belong to it, at its paper's values.
 
 w is the ratio of a token's probability now to that when it was sampled, s the geometric mean of w over a response, A
-the advantage. A loss is computed by the engine; what it is divided by is said in docs/training.md.
+the advantage. A loss is computed by the engine; what it is divided by is said in docs/algorithms.md.
 """
 
 from __future__ import annotations

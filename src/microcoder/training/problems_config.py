@@ -48,7 +48,7 @@ class HubProblems(Config):
     """The dataset's config on the Hub."""
     split: str = "train"
     format: str = Field(min_length=1)
-    """Row format: `trl`, `verl`, `taco`, `deepcoder`, ..., see docs/dataset.md."""
+    """Row format: `trl`, `verl`, `taco`, `deepcoder`, ..., see docs/rows.md."""
     heldout_split: str | None = None
     """Held-out split of the dataset; or set `heldout`."""
     heldout: Path | None = None

@@ -14,6 +14,8 @@ from microcoder.errors import ConfigError, TrainingError
 from microcoder.extensions import ExtensionSource, describe_file
 from microcoder.files import check_unchanged, check_writable, read_json, write_json, write_text
 from microcoder.runs import RunDirectory
+from microcoder.training.algorithm.advantages import load_advantage
+from microcoder.training.algorithm.masking import OwnMasking
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock
@@ -24,9 +26,7 @@ from microcoder.training.failures import explain_failures
 from microcoder.training.judging import open_judge
 from microcoder.training.loggers import LoggingObserver, check_loggers, open_loggers
 from microcoder.training.manifest import build_manifest, changed_keys, changed_rounding, describe_changes
-from microcoder.training.masking_config import OwnMasking
 from microcoder.training.observer import Observer
-from microcoder.training.own_algorithm import load_advantage, load_mask
 from microcoder.training.probe import Probe, has_probe, read_probe
 from microcoder.training.prompt_config import build_asker
 from microcoder.training.reward_config import build_rewards
@@ -296,16 +296,19 @@ def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
     Raises:
         ConfigError: one cannot be loaded, or needs something that the recipe leaves out.
     """
-    rewards = build_rewards(config.rewards)
+    algorithm, rewards = config.algorithm, build_rewards(config.rewards)
     if needy := rewards.needs_all_tests:
         try:
             config.refuse_early_stop(needy)
         except ValueError as error:
             raise ConfigError(str(error)) from None
     used = [*(extension for extension, _ in rewards.parts), build_asker(config.prompt).style]
-    used += [build_extractor(config.extractor).extension, load_advantage(config.algorithm)]
-    if isinstance(masking := config.algorithm.masking, OwnMasking):
-        used.append(load_mask(masking))
+    used += [
+        build_extractor(config.extractor).extension,
+        load_advantage(algorithm.advantage, algorithm.advantage_options),
+    ]
+    if isinstance(algorithm.masking, OwnMasking):
+        used.append(algorithm.masking.extension)
     languages = [describe_file("language", str(path)) for path in config.evaluator.languages]
     return [*languages, *(extension.source for extension in used if extension.source is not None)]
 

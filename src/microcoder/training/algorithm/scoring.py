@@ -5,36 +5,16 @@ rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> adva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from microcoder.evaluator.protocols import BatchJudge
 from microcoder.extract import USUAL, Extractor
 from microcoder.metrics import ScoredRollout
 from microcoder.rewards import ALL_TESTS, Reward, RewardSum, score_verdict
-from microcoder.training.algorithm.advantages import Advantage
-from microcoder.training.algorithm.masking import (
-    LeaveOutOf,
-    Mask,
-    draw_uniform,
-    mask_all,
-    mask_conditional,
-    mask_none,
-    wants_draft,
-)
-from microcoder.training.algorithm.overlong import Penalty, penalise_length, penalise_nothing, penalise_truncation
+from microcoder.training.algorithm.advantages import Advantage, build_advantage
+from microcoder.training.algorithm.masking import TruncationRule, draw_uniform
 from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.masking_config import (
-    AnyMask,
-    ConditionalMasking,
-    MaskAll,
-    Masking,
-    OwnMasking,
-    SoftPenalty,
-    StopProperly,
-)
-from microcoder.training.own_algorithm import build_advantage, build_own_mask
 from microcoder.types import Problem, Program, Rollout, Verdict
 
 REWARD_DRAW = "reward-"
@@ -48,13 +28,9 @@ class Rules:
     reward: RewardSum
     """Of one rollout, by itself."""
     advantage: Advantage
-    mask: Mask
-    penalise: Penalty
+    masking: TruncationRule
+    max_response_tokens: int
     extract: Extractor = USUAL
-    leave_out_of: LeaveOutOf = "gradient"
-    """What a masked rollout is excluded from."""
-    wants_draft: Callable[..., bool] = lambda rollout, program, *, draw: False
-    """Whether the mask needs the verdict on an incomplete program."""
 
 
 def build_rules(
@@ -65,14 +41,8 @@ def build_rules(
     extract: Extractor = USUAL,
 ) -> Rules:
     """Return the rules of an algorithm and its rewards at the length limit of a step."""
-    masking = algorithm.masking
-    advantage = build_advantage(algorithm)
-    rules = Rules(rewards, advantage, _build_mask(masking), _build_penalty(masking, max_response_tokens), extract)
-    if isinstance(masking, AnyMask):
-        rules = replace(rules, leave_out_of=masking.leave_out_of)
-    if isinstance(masking, ConditionalMasking):
-        rules = replace(rules, wants_draft=partial(wants_draft, rho=masking.rho, non_incorrect=masking.non_incorrect))
-    return rules
+    advantage = build_advantage(algorithm.advantage, algorithm.advantage_options)
+    return Rules(rewards, advantage, algorithm.masking, max_response_tokens, extract)
 
 
 def score_rollouts(
@@ -190,7 +160,7 @@ def _judge_drafts(
         for index, (rollout, program, draw) in enumerate(
             zip(rollouts_P_G[place], programs_P_G[place], draws_P_G[place], strict=True)
         )
-        if rules.wants_draft(rollout, program, draw=draw)
+        if rules.masking.wants_draft(rollout, program, draw=draw)
     ]
     drafts_P_G: list[list[Verdict | None]] = [[None] * len(rollouts_G) for rollouts_G in rollouts_P_G]
     if wanted:
@@ -198,28 +168,6 @@ def _judge_drafts(
         for (place, index, *_), verdict in zip(wanted, verdicts, strict=True):
             drafts_P_G[place][index] = verdict
     return drafts_P_G
-
-
-def _build_mask(masking: Masking) -> Mask:
-    if isinstance(masking, ConditionalMasking):
-        return partial(
-            mask_conditional,
-            rho=masking.rho,
-            repeat_window_tokens=masking.repeat_window_tokens,
-            repeat_detection=masking.repeat_detection,
-            non_incorrect=masking.non_incorrect,
-        )
-    if isinstance(masking, OwnMasking):
-        return build_own_mask(masking)
-    return mask_all if isinstance(masking, MaskAll) else mask_none
-
-
-def _build_penalty(masking: Masking, max_response_tokens: int) -> Penalty:
-    if isinstance(masking, SoftPenalty):
-        return partial(penalise_length, max_response_tokens=max_response_tokens, window_tokens=masking.window_tokens)
-    if isinstance(masking, StopProperly):
-        return partial(penalise_truncation, factor=masking.factor, penalty=masking.penalty)
-    return penalise_nothing
 
 
 def decide_group(
@@ -246,21 +194,22 @@ def decide_group(
         rules: how rewards become advantages, and whose becomes zero.
     """
     penalties_G = [
-        rules.penalise(rollout, worth.total or 0.0) for rollout, worth in zip(rollouts_G, worth_G, strict=True)
+        rules.masking.penalise(rollout, worth.total or 0.0, max_response_tokens=rules.max_response_tokens)
+        for rollout, worth in zip(rollouts_G, worth_G, strict=True)
     ]
     rewards_G = [
         None if worth.total is None else worth.total + penalty
         for worth, penalty in zip(worth_G, penalties_G, strict=True)
     ]
     reasons_G = [
-        rules.mask(rollout, program, verdict, draw=draw, draft=draft)
+        rules.masking.why_masked(rollout, program, verdict, draw=draw, draft=draft)
         for rollout, program, verdict, draw, draft in zip(
             rollouts_G, programs_G, verdicts_G, draws_G, drafts_G, strict=True
         )
     ]
-    is_baseline_theirs = rules.leave_out_of != "baseline"
+    excluded_from = rules.masking.excluded_from
     advantages_G = rules.advantage(
-        [r if is_baseline_theirs or not reason else None for r, reason in zip(rewards_G, reasons_G, strict=True)]
+        [None if reason and excluded_from == "baseline" else r for r, reason in zip(rewards_G, reasons_G, strict=True)]
     )
     return [
         ScoredRollout(
@@ -274,7 +223,7 @@ def decide_group(
             sample_index=index,
             length_penalty=penalties_G[index],
             rewards=worth_G[index].parts,
-            counts=not reason or rules.leave_out_of == "gradient",
+            counts=not reason or excluded_from == "gradient",
         )
         for index, reason in enumerate(reasons_G)
     ]

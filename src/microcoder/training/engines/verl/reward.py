@@ -30,7 +30,6 @@ from microcoder.training.engines.verl.settings import PluginSettings, read_setti
 from microcoder.training.extractor_config import build_extractor
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.training.judging import connect
-from microcoder.training.masking_config import ConditionalMasking
 from microcoder.training.reward_config import build_rewards
 from microcoder.types import Problem
 
@@ -90,10 +89,6 @@ class JudgeRewardManager(RewardManagerBase):
         self.rewards, self.extract = build_rewards(self.settings.rewards), build_extractor(self.settings.extractor)
         self.reader, self.judge = build_reader(config, tokenizer), open_judge(self.settings.evaluator)
         self.problems = None if self.settings.problems is None else ProblemFile(self.settings.problems)
-        masking = self.settings.masking
-        self._may_ask_drafts = (
-            isinstance(masking, ConditionalMasking) and masking.non_incorrect == "correct_or_unfailed"
-        )
         self._limit = config.data.max_response_length
 
     async def run_single(self, data: Any) -> dict[str, Any]:
@@ -125,7 +120,7 @@ class JudgeRewardManager(RewardManagerBase):
         program = self.extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
         verdict = await self.judge.judge_async(program, problem)
         draft = None
-        if self._may_ask_drafts and program.is_incomplete and program.draft is not None:
+        if self.settings.masking.asks_drafts and program.is_incomplete and program.draft is not None:
             draft = await self.judge.judge_async(replace(program, code=program.draft), problem)
         draw = draw_uniform(
             seed=self.settings.seed,

@@ -14,12 +14,12 @@ from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
 from microcoder.faults import explain_fault
 from microcoder.training.algorithm.advantages import ADVANTAGES
+from microcoder.training.algorithm.masking import ConditionalMasking, Masking
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.engines.verl.asking import MANAGER
 from microcoder.training.engines.verl.names import REWARD_MANAGER, TRAINER_MODE
 from microcoder.training.extractor_config import ExtractorConfig
 from microcoder.training.judge_config import EvaluatorConfig
-from microcoder.training.masking_config import ConditionalMasking, Masking
 from microcoder.training.reward_config import RewardConfig
 from microcoder.training.sampling_config import (
     AblationRamp,
@@ -159,7 +159,6 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
     )
     is_ours, is_judged = estimator.startswith(ESTIMATORS), reward.reward_manager.name == REWARD_MANAGER
     correction = algorithm.get("rollout_correction") or {}
-    leaves_out = getattr(settings.masking, "leave_out_of", "gradient")
     staged = [stage.max_response_tokens for stage in settings.length_stages]
     limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
     usual, problems = PluginSettings(), settings.problems
@@ -196,7 +195,7 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             f"use data.max_response_length={limit}",
         ),
         (
-            leaves_out == "denominator"
+            settings.masking.excluded_from == "denominator"
             and actor.loss_agg_mode != "token-mean"
             and not (actor.use_kl_loss or actor.entropy_coeff),
             "microcoder.masking's leave_out_of:denominator is about a loss divided by tokens; use "
@@ -208,7 +207,7 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             f"reward.reward_manager.name={REWARD_MANAGER}, or leave it out",
         ),
         (
-            getattr(settings.masking, "non_incorrect", "") == "correct_or_unfailed" and not is_judged,
+            settings.masking.asks_drafts and not is_judged,
             "microcoder.masking's non_incorrect:correct_or_unfailed needs verdicts on incomplete programs; add "
             f"reward.reward_manager.name={REWARD_MANAGER}",
         ),
