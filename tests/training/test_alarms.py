@@ -16,7 +16,6 @@ from microcoder.training.alarms import find_alarms
 from microcoder.training.checkpoints import best_step
 from microcoder.training.config import LoggingConfig
 from microcoder.training.loggers import LoggingObserver, check_loggers, flatten_figures, open_loggers
-from microcoder.training.observer import Silent
 from microcoder.training.sampling_config import DiversityWatch
 
 HEALTHY = StepMetrics(
@@ -93,7 +92,7 @@ def log_two_steps(name: str, folder: Path) -> None:
     write_json(run.manifest, {"name": "n", "digest": "d", "started": "2026-01-01T00:00:00+00:00", "config": {"a": 1}})
     check_loggers(config)
     loggers = open_loggers(config, run, resume_step=0)
-    observer = LoggingObserver(Silent(), loggers)
+    observer = LoggingObserver(loggers)
     for step in (1, 2):
         observer.step(replace(HEALTHY, step=step, diversity=0.1 * step), num_steps=2)
     for logger in loggers:

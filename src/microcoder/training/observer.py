@@ -9,7 +9,7 @@ from microcoder.training.probe import Probe
 
 
 class Observer(Protocol):
-    """Receives the events of a run; must not change it."""
+    """Receives the events of a run, and must not change it; a subclass says only what it does something about."""
 
     def phase(self, name: str) -> None:
         """A phase of a step has begun."""
@@ -27,20 +27,37 @@ class Observer(Protocol):
         """A message to show."""
 
 
-class Silent:
+class Silent(Observer):
     """Shows nothing."""
 
+
+class Relay(Observer):
+    """Passes each event to several observers, in their order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
     def phase(self, name: str) -> None:
-        """Ignore."""
+        """Pass on."""
+        for observer in self._observers:
+            observer.phase(name)
 
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
-        """Ignore."""
+        """Pass on."""
+        for observer in self._observers:
+            observer.step(metrics, num_steps=num_steps)
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:
-        """Ignore."""
+        """Pass on."""
+        for observer in self._observers:
+            observer.evaluation(metrics)
 
     def probe(self, probe: Probe) -> None:
-        """Ignore."""
+        """Pass on."""
+        for observer in self._observers:
+            observer.probe(probe)
 
     def note(self, text: str) -> None:
-        """Ignore."""
+        """Pass on."""
+        for observer in self._observers:
+            observer.note(text)

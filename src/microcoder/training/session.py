@@ -26,7 +26,7 @@ from microcoder.training.failures import explain_failures
 from microcoder.training.judging import open_judge
 from microcoder.training.loggers import LoggingObserver, check_loggers, open_loggers
 from microcoder.training.manifest import build_manifest, changed_keys, changed_rounding, describe_changes
-from microcoder.training.observer import Observer
+from microcoder.training.observer import Observer, Relay
 from microcoder.training.probe import Probe, has_probe, read_probe
 from microcoder.training.prompt_config import build_asker
 from microcoder.training.reward_config import build_rewards
@@ -113,7 +113,7 @@ def _run(
 ) -> dict[str, Any]:
     """Run the missing steps after folder and loggers are checked."""
     # The Hub's library comes with training; the recipe can be read without it.
-    from microcoder.training.hub_push import PushingObserver, open_repository, push_model
+    from microcoder.training.hub_push import CheckpointPusher, open_repository, push_model
     from microcoder.training.model_card import render_card
 
     tasks = load_tasks(config)
@@ -149,20 +149,20 @@ def _run(
             observer.note(line)
         if leads:
             open_repository(config.hub)
-            if config.hub.repo_id is not None and config.hub.push == "checkpoints":
-                observer = PushingObserver(observer, config.hub, run)
+        pushes = leads and config.hub.repo_id is not None and config.hub.push == "checkpoints"
+        pushers = [CheckpointPusher(config.hub, run, tell=observer.note)] if pushes else []
         loggers = open_loggers(config.logging, run, resume_step=resume_step or 0) if leads else []
         try:
             if resume_step != config.num_steps:
-                watching = LoggingObserver(observer, loggers) if loggers else observer
+                watching = Relay(*pushers, LoggingObserver(loggers), observer)
                 inputs = EngineInputs(config, policy, tasks, judge, run, watching)
                 engine.train(inputs, run_clock=run_clock, resume_step=resume_step, callbacks=callbacks)
         finally:
             for logger in loggers:
                 logger.close()
         if leads:
-            if isinstance(observer, PushingObserver):
-                observer.push_new()
+            for pusher in pushers:
+                pusher.phase("end")
             engine.export_model(config, policy=policy, checkpoint=run.checkpoint(config.num_steps), target=run.model)
             write_text(run.model / "README.md", render_card(run))
             if place := push_model(config.hub, run):
