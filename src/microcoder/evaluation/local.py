@@ -6,9 +6,10 @@ import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from microcoder.completions import Completion
 from microcoder.errors import ConfigError
 from microcoder.evaluation.config import ResponseSampling, Transformers, Vllm
-from microcoder.evaluation.samples import Response, ResponseRequest
+from microcoder.evaluation.samples import ResponseRequest
 
 
 class LocalGenerator:
@@ -35,7 +36,7 @@ class LocalGenerator:
         self._config, self._note = config, note
         self._template_options = dict(chat_template_options)
 
-    def generate(self, requests: Sequence[ResponseRequest]) -> Iterator[tuple[ResponseRequest, Response]]:
+    def generate(self, requests: Sequence[ResponseRequest]) -> Iterator[tuple[ResponseRequest, Completion]]:
         """Yield a response to each request, batch by batch.
 
         Raises:
@@ -89,4 +90,4 @@ class LocalGenerator:
             batch = requests[start : start + size]
             answers = model.respond([request.messages for request in batch], [r.seed for r in batch], decoding)
             for request, answer in zip(batch, answers, strict=True):
-                yield request, Response(answer.text, answer.is_truncated, answer.num_tokens)
+                yield request, Completion(answer.text, answer.is_truncated, answer.num_tokens)
