@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from microcoder.completions import Completion
 from microcoder.evaluation.questions import Messages
@@ -60,15 +59,3 @@ class Sample:
     def as_record(self) -> dict[str, Any]:
         """Return the line of samples.jsonl."""
         return {name: getattr(self, name) for name in self.__slots__}
-
-
-class Generator(Protocol):
-    """A generation backend."""
-
-    def generate(self, requests: Sequence[ResponseRequest]) -> Iterator[tuple[ResponseRequest, Completion]]:
-        """Yield a response to each request as it is ready, in any order.
-
-        Raises:
-            ConfigError: the backend cannot be used as it was configured.
-        """
-        ...
