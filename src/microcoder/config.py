@@ -82,7 +82,7 @@ def load_config(
     Args:
         schema: the config model.
         recipes: TOML files, or names of the package's own; later ones win.
-        overrides: dotted key to value text, read as TOML where it is TOML and as a string where it is not.
+        overrides: dotted key to value text, read as TOML if it is TOML, else as a string.
         layers: tables of dotted keys and values, over the recipes and under the overrides; later ones win.
 
     Raises:
