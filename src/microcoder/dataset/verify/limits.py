@@ -63,7 +63,7 @@ def _measure_again(run: Run, plans: Sequence[VerificationPlan], settings: Verify
     for repeat in range(settings.runs, settings.runs + _MORE_MEASUREMENTS):
         numbers = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in again]
         problems = [
-            item.problem(attempt.program.language, tests=[item.candidate.tests[n] for n in order])
+            item.problem(attempt.program.language, order=order)
             for (item, attempt), order in zip(again, numbers, strict=True)
         ]
         verdicts = run([(attempt.program, problem) for (_, attempt), problem in zip(again, problems, strict=True)])
