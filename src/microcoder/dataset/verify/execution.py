@@ -185,7 +185,7 @@ def _run_trivial(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
     for item, attempt in pairs:
         tests = item.candidate.tests
         attempt.order = (max(range(len(tests)), key=lambda number: len(tests[number].output)),)
-    _run_all(executor, pairs, is_answer=True)
+    _run_all(executor, pairs, [item.answer_seconds for item, _ in pairs])
     again = [(item, attempt) for item, attempt in pairs if attempt.verdicts[0].is_accepted]
     for _, attempt in again:
         attempt.order = ()
@@ -206,18 +206,25 @@ def _ask_checkers(executor: Executor, plans: Sequence[VerificationPlan]) -> None
 def _run_others(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
     """Run the programs that are known to fail; those that are right and too slow on the longest tests first."""
     pairs = [(item, attempt) for item in plans for attempt in item.others]
+    seconds = []
     for item, attempt in pairs:
+        seconds.append(item.limit_seconds)
         if attempt.role in TOO_SLOW:
             tests = item.candidate.tests
             attempt.order = tuple(sorted(range(len(tests)), key=lambda number: -len(tests[number].input)))
-    _run_all(executor, pairs)
+            if attempt.program.language != "python":
+                seconds[-1] = item.compiled_seconds
+    _run_all(executor, pairs, seconds)
 
 
-def _run_all(executor: Executor, pairs: Sequence[tuple[VerificationPlan, Attempt]], *, is_answer: bool = False) -> None:
-    """Run each program once; `is_answer`: under the limit of answers."""
+def _run_all(
+    executor: Executor, pairs: Sequence[tuple[VerificationPlan, Attempt]], seconds: Sequence[float | None] = ()
+) -> None:
+    """Run each program once, under these limits or those of its plan."""
+    limits = seconds or [None] * len(pairs)
     asked = [
-        (a.program, item.problem(a.program.language, seconds=item.answer_seconds if is_answer else None, order=a.order))
-        for item, a in pairs
+        (attempt.program, item.problem(attempt.program.language, seconds=limit, order=attempt.order))
+        for (item, attempt), limit in zip(pairs, limits, strict=True)
     ]
     for (_, attempt), verdict in zip(pairs, executor.run(asked), strict=True):
         attempt.verdicts.append(verdict)
