@@ -15,12 +15,14 @@ settings.register_profile("microcoder", deadline=None, suppress_health_check=[He
 settings.load_profile("microcoder")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def shared_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """A folder that all workers of this session share; what is built in it guards itself with a lock."""
     base = tmp_path_factory.getbasetemp()
     cache = (base if worker_id == "master" else base.parent) / "cache"
     cache.mkdir(exist_ok=True)
+    # For what loads in plain functions.
+    os.environ["MICROCODER_TEST_CACHE"] = str(cache)
     return cache
 
 

@@ -111,10 +111,11 @@ def test_a_lost_part_is_made_again_from_what_came_before(tmp_path: Path) -> None
     assert contents(tmp_path) == before
 
 
-def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("num_kills", [3, pytest.param(9, marks=pytest.mark.long)])
+def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path, num_kills: int) -> None:
     run_steps(steps.shards(40), steps.collect_step(), REST, work=tmp_path / "whole", runner=Runner(workers=1))
     draw = random.Random(0)
-    for _ in range(6):
+    for _ in range(num_kills):
         command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS]
         with subprocess.Popen(command, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}) as process:
             deadline = time.monotonic() + 20

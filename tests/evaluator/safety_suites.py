@@ -45,6 +45,8 @@ _LIMIT_SECONDS = 0.3
 """Where running out of time is one way to be contained."""
 _ENDLESS_SECONDS = 0.1
 """Where it is the only one."""
+_ENDLESS_FORGERIES = ("a tree that grows with every read", "a tree without end", "a list without end")
+"""Running out of time is as good an end as running out of nodes, seconds later."""
 
 _SUM = (("90210 31337\n", "121547\n"), ("7 35\n", "42\n"))
 _TESTLIB = """
@@ -161,7 +163,9 @@ def forging_case(name: str) -> Case:
     """Return a program that tries to be accepted."""
     kind, code = FORGERIES[name]
     problem, honest = KINDS[kind]
-    return Case(Program(code, problem.language), problem, None, honest, problem)
+    seconds = _LIMIT_SECONDS if name in _ENDLESS_FORGERIES else problem.time_limit_seconds
+    limited = problem.model_copy(update={"time_limit_seconds": seconds})
+    return Case(Program(code, problem.language), limited, None, honest, problem)
 
 
 def can_be_judged(case: Case) -> bool:
@@ -193,6 +197,27 @@ def _is_allowed(verdict: Verdict, allowed: tuple[Outcome, ...] | None) -> bool:
     return not {test.verdict for test in verdict.tests} & {Outcome.ACCEPTED, Outcome.SANDBOX_FAULT}
 
 
+OUTWARD = {
+    "hostile": (
+        "fork", "fork by raw system calls", "execute a program", "take all memory", "memory beside the heap",
+        "fill the disk", "leave files for the next test", "kill the parent", "read files", "open sockets",
+        "signals through descriptors", "forge the protocol", "inodes of the scratch folder",
+        "a sparse file of a terabyte", "a file without a name", "shared anonymous memory",
+        "threads that start threads", "new namespaces", "mounts", "change of root", "trace the parent",
+        "memory of the parent", "signal the process group", "kill the process group", "kill everybody",
+        "become a daemon", "become root", "files by handle", "key rings", "memory shared by System V and POSIX",
+        "fixed folders", "links in the scratch folder", "ask the name server, call the local host",
+        "start a file that it wrote", "poison what the next test imports",
+    ),
+    "forging": (
+        "links for the checker", "write to every descriptor, built", "become another program, built",
+        "files at build time", "an array that fills the disk at build time", "the answer file",
+        "results on every descriptor", "results from the fork server's own objects",
+        "expected outputs on every descriptor", "expected outputs in /proc", "expected outputs in other processes",
+        "a process left behind", "answers kept from test to test", "bytecode for the next test", "the parent stopped",
+    ),
+}  # fmt: skip
+"""What reaches beyond its process, where other layers stand in its way in a container than on a whole machine."""
 _SEEN_TOGETHER = ("inherited descriptors",)
 """A shared process has four more, which no program could name that passes the screen."""
 

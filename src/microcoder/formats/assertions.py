@@ -94,11 +94,13 @@ def read_assertions(source: str, *, called: Collection[str], signature: Position
 def cut_calls(test: ast.expr, called: Collection[str]) -> Cut:
     """Take the calls of an answer's function, outermost first, out of what an assertion says."""
     cutter = _Cutter(set(called))
-    rest = cutter.visit(copy.deepcopy(test))
+    rest = cutter.visit(test)
     return Cut(tuple(cutter.calls), rest)
 
 
-class _Cutter(ast.NodeTransformer):
+class _Cutter(ast.NodeVisitor):
+    """Returns what it visits: the same node, or a copy of it where a call inside it was taken out."""
+
     def __init__(self, called: Collection[str]) -> None:
         self.calls: list[ast.Call] = []
         self._called = called
@@ -112,10 +114,29 @@ class _Cutter(ast.NodeTransformer):
             case _:
                 is_answer = False
         if not is_answer:
-            self.generic_visit(node)
-            return node
+            return self.generic_visit(node)
         self.calls.append(node)
         return ast.Subscript(ast.Name(RESULTS, ast.Load()), ast.Constant(len(self.calls) - 1), ast.Load())
+
+    def generic_visit(self, node: ast.AST) -> Any:
+        changed: dict[str, Any] = {}
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                # Constants are most of what a long literal holds.
+                items = [
+                    self.visit(one) if isinstance(one, ast.AST) and type(one) is not ast.Constant else one
+                    for one in value
+                ]
+                if any(new is not old for new, old in zip(items, value, strict=True)):
+                    changed[name] = items
+            elif isinstance(value, ast.AST) and (item := self.visit(value)) is not value:
+                changed[name] = item
+        if not changed:
+            return node
+        fresh = copy.copy(node)
+        for name, value in changed.items():
+            setattr(fresh, name, value)
+        return fresh
 
 
 def _is_result(node: ast.expr) -> bool:

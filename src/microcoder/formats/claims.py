@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ def cut_assertion(
     scopes = (ast.comprehension, ast.Lambda, ast.NamedExpr)
     if any(isinstance(node, scopes) for node in ast.walk(test)) and cut.calls:
         return None
-    calls = [_Renamer(entry).visit(call) for call in cut.calls]
+    calls = [_Renamer(entry).visit(copy.deepcopy(call)) for call in cut.calls]
     return SplitAssertion(tuple(ast.unparse(call) for call in calls), ast.unparse(cut.rest))
 
 
