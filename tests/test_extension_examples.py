@@ -19,7 +19,7 @@ from microcoder.evaluator import Judge
 from microcoder.evaluator.languages import LANGUAGES_VARIABLE
 from microcoder.evaluator.own_checkers import load_checker
 from microcoder.extract import load_extractor
-from microcoder.formats.lookup import load_format
+from microcoder.formats.catalogue import load_format
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.config import TrainConfig
 from microcoder.training.own_algorithm import build_advantage, build_own_mask

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from microcoder.formats.candidates import Candidate, Known, Solution
+from microcoder.formats.format import Folders, Format
 from microcoder.formats.packages import find_statement, language_code, read_amount, read_file_solution, read_settings
 from microcoder.formats.row import Row
 from microcoder.types import Checker, TestCase
@@ -155,3 +156,6 @@ def _read_solutions(files: Mapping[str, str]) -> tuple[tuple[Solution, ...], lis
 def _text(settings: Mapping[str, Any], name: str) -> str:
     value = settings.get(name)
     return str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+FORMATS = (Format("cms", "tasks for CMS, in the Italian layout", read_cms, folders=Folders(("task.yaml",), TAKES)),)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from microcoder.formats.candidates import Candidate, Known, Solution
+from microcoder.formats.format import Folders, Format
 from microcoder.formats.packages import (
     find_statement,
     read_amount,
@@ -170,3 +171,6 @@ def _read_solutions(files: Mapping[str, str]) -> Iterator[Solution]:
         solution = read_file_solution(path, files[path], known) if known else None
         if solution is not None:
             yield solution
+
+
+FORMATS = (Format("dmoj", "DMOJ problem folders", read_dmoj, folders=Folders(("init.yml",), TAKES)),)

@@ -13,8 +13,9 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from microcoder.formats.candidates import Candidate
-from microcoder.formats.encodings import DecodedTests, asserted_tests
+from microcoder.formats.candidates import Candidate, DecodedTests
+from microcoder.formats.encodings import asserted_tests
+from microcoder.formats.format import Folders, Format
 from microcoder.formats.packages import find_statement, read_file_solution
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import parse_python
@@ -51,14 +52,13 @@ def read_dodona(row: Row) -> Candidate:
     tests = _read_tests(files, code, row)
     return row.candidate(
         files[path],
-        notes=tests.notes,
+        tests,
         platform="dodona",
         title=str(names.get(spoken) or next(iter(names.values()), "") or row.name("name")),
         tags=tuple(label for label in labels if isinstance(label, str)) if isinstance(labels, list) else (),
         natural_language=spoken if len(spoken) == 2 and spoken != "md" else "",
         programming_language={"c++": "cpp"}.get(language, language),
         solutions=solutions,
-        **tests.fields,
     )
 
 
@@ -153,3 +153,6 @@ def _assert(examples: Sequence[tuple[str, object]], code: str, row: Row) -> Deco
             called = called or call.func.id
         lines.append(f"assert {source} == {wanted}")
     return asserted_tests(lines, fn_name=called, code=code, is_judged=row.is_judged)
+
+
+FORMATS = (Format("dodona", "exercises for Dodona", read_dodona, folders=Folders(("config.json",), TAKES)),)

@@ -16,6 +16,7 @@ from typing import Any
 
 from microcoder.formats import input_kits
 from microcoder.formats.candidates import Candidate, Known, Solution
+from microcoder.formats.format import Folders, Format
 from microcoder.formats.packages import inline_includes, read_amount, read_file_solution, read_settings
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import shorten
@@ -271,3 +272,6 @@ def _title(settings: Mapping[str, Any], language: str) -> str:
     if isinstance(name, Mapping):
         name = name.get(language) or next(iter(name.values()), "")
     return name.strip() if isinstance(name, str) else ""
+
+
+FORMATS = (Format("kattis", "Kattis problem packages", read_kattis, folders=Folders(("problem.yaml",), TAKES)),)

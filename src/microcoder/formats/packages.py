@@ -10,12 +10,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from microcoder.formats.candidates import Known, Solution
-from microcoder.formats.codecontests import INCLUDES_TESTLIB
 from microcoder.formats.programs import LANGUAGES, python_solution
 from microcoder.formats.row import Malformed
 from microcoder.types import Checker
 
-_LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$', re.MULTILINE)
+INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
+LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$', re.MULTILINE)
 _LOCAL_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
 _PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
 _MOST = 1e12
@@ -96,9 +96,9 @@ def inline_includes(path: str, files: Mapping[str, str]) -> tuple[str, list[str]
         if name in seen:
             return ""
         seen.add(name)
-        return _LOCAL_INCLUDE.sub(replace, files[name])
+        return LOCAL_INCLUDE.sub(replace, files[name])
 
-    return _LOCAL_INCLUDE.sub(replace, files[path]), missing
+    return LOCAL_INCLUDE.sub(replace, files[path]), missing
 
 
 def read_file_solution(path: str, code: str, known: Known) -> Solution | None:

@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from microcoder.formats.candidates import Candidate, Known, Solution
+from microcoder.formats.format import Folders, Format
 from microcoder.formats.packages import (
     find_statement,
     language_code,
@@ -203,3 +204,13 @@ def _read_solutions(root: ElementTree.Element, files: Mapping[str, str]) -> tupl
 def _name(root: ElementTree.Element) -> str:
     names: dict[str, Any] = {name.get("language") or "": name.get("value") for name in root.iterfind("names/name")}
     return str(names.get("english") or next(iter(names.values()), "") or "")
+
+
+FORMATS = (
+    Format(
+        "polygon",
+        "Polygon packages, as Codeforces' problems are prepared",
+        read_polygon,
+        folders=Folders(("problem.xml",), TAKES),
+    ),
+)
