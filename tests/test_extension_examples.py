@@ -19,7 +19,7 @@ from microcoder.evaluator import Judge
 from microcoder.evaluator.languages import LANGUAGES_VARIABLE
 from microcoder.evaluator.own_checkers import load_checker
 from microcoder.extract import load_extractor
-from microcoder.formats.lookup import load_format
+from microcoder.formats.catalogue import load_format
 from microcoder.training.algorithm.advantages import build_advantage
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.config import TrainConfig

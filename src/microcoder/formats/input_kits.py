@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from microcoder.formats.candidates import InputKit, InputProgram, InputRecipe
+from microcoder.formats.packages import inline_includes
 from microcoder.formats.programs import LANGUAGES
 
 TAKES = (
@@ -32,7 +33,6 @@ TAKES = (
 _CHECKTESTDATA = "checktestdata"
 _LANGUAGES = {**LANGUAGES, ".ctd": _CHECKTESTDATA}
 _WITH_INCLUDES = ("cpp", "c")
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([\w./-]+\.(?:h|hpp|hh|cpp|cc))[">].*$', re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
 _SEED = re.compile(r"\{seed(?::[^}]*)?\}")
@@ -136,7 +136,7 @@ class _Reading:
             return None
         code = self.files[entry]
         if language in _WITH_INCLUDES:
-            code = self._inlined(entry, set())
+            code, _ = inline_includes(entry, self.files, anywhere=True)
         elif language == "python":
             code = self._bundled(entry, beside)
         elif language == _CHECKTESTDATA:
@@ -146,25 +146,6 @@ class _Reading:
                 self.left_out.append(f"{name}: {error}"[:200])
                 return None
         return InputProgram.model_validate({"name": name, "role": role, "code": code, "language": language})
-
-    def _inlined(self, path: str, seen: set[str]) -> str:
-        seen.add(path)
-
-        def replace(found: re.Match[str]) -> str:
-            target = self._find(posixpath.dirname(path), found[1])
-            if target is None:
-                return found[0]
-            return "" if target in seen else self._inlined(target, seen)
-
-        return _INCLUDE.sub(replace, self.files[path])
-
-    def _find(self, folder: str, name: str) -> str | None:
-        """Return a file that is included: beside the includer, or the first of its name in the package."""
-        beside = posixpath.normpath(posixpath.join(folder, name))
-        if beside in self.files:
-            return beside
-        base = posixpath.basename(name)
-        return next((one for one in sorted(self.files) if posixpath.basename(one) == base), None)
 
     def _bundled(self, path: str, beside: Sequence[str]) -> str:
         folder = posixpath.dirname(path)

@@ -21,7 +21,7 @@ from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge
 from microcoder.evaluator.protocols import Judging
-from microcoder.formats.verl import problem_of_reward
+from microcoder.formats.once import problem_of_reward
 from microcoder.training.algorithm.masking import draw_uniform
 from microcoder.training.algorithm.scoring import REWARD_DRAW
 from microcoder.training.engines.verl.asking import COLUMN, problem_name
