@@ -43,7 +43,7 @@ class SandboxKind:
     builds: str = ""
     """The language that it compiles; empty for one that runs programs."""
     runs: str = ""
-    """The language whose runtime it gives room to; empty where programs are Python's or binaries."""
+    """The language whose runtime it gives room to; empty if programs are Python's or binaries."""
 
 
 class _Common(TypedDict):
@@ -72,7 +72,7 @@ class Sandboxes:
 
         Args:
             layers: the layers of isolation to put on.
-            unsafe: use them even where a required layer is missing.
+            unsafe: use them even if a required layer is missing.
             nice: how far programs stand back from other work.
             inputs: where inputs are shared with other workers.
             packages: what programs may import.
