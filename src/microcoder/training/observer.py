@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from microcoder.metrics import EvaluationMetrics, StepMetrics
 from microcoder.training.probe import Probe
 
 
-class Observer(Protocol):
+class Observer:
     """Receives the events of a run, and must not change it; a subclass says only what it does something about."""
 
     def phase(self, name: str) -> None:
