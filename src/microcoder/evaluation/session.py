@@ -247,8 +247,12 @@ def _judge_group(
         observer.advance(verdict.outcome.value)
 
     with Judge(workers=config.judging.workers, **config.judging.judge_options()) as judge:
-        # Older versions did not record it, so that their folders are refused.
-        recorded = folder.read_manifest().get("environment") or {"python": None, "packages": {"pins": None}}
+        recorded = folder.read_manifest().get("environment")
+        if recorded is None:
+            raise DataError(
+                f"{folder.root} was begun by an older version, which did not record Python and packages; "
+                "use another --run-dir"
+            )
         began, now = (
             {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
             for each in (recorded, judge.environment.as_record())
