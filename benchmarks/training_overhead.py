@@ -44,7 +44,7 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     from microcoder.training.engines.trl.engine import load_policy
     from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
     from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.tasks import load_tasks
 
     overrides = {
@@ -57,7 +57,7 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     }
     config = load_config(TrainConfig, [RECIPE], overrides)
     batches, tasks = cut_batches(config, num_processes=1), load_tasks(config)
-    policy = load_policy(config, observer=Silent())
+    policy = load_policy(config, observer=Observer())
     marks: list[tuple[float, float]] = []
 
     class Marks(TrainerCallback):
@@ -79,7 +79,7 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
                 judge=judge,
                 run=RunDirectory(Path(folder)),
                 run_clock=RunClock(),
-                observer=Silent(),
+                observer=Observer(),
             )
         else:
             problems = {task.problem.id: task.problem for task in tasks.train}

@@ -18,7 +18,7 @@ from microcoder.evaluator import Judge
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.engines.trl.losses import translate_loss
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.entropy_config import EntropyBonus, NoEntropyTerm
+from microcoder.training.loss_config import EntropyBonus, NoEntropyTerm
 
 PROMPT_TOKENS = 2
 PLAIN = {"algorithm.masking.kind": "none", "problems.tiers": '["easy"]', "rollout.temperature.value": "0.5"}

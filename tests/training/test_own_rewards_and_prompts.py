@@ -27,7 +27,7 @@ from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl.arguments import build_arguments
 from microcoder.training.engines.trl.engine import build_adapter, load_policy
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.observer import Silent
+from microcoder.training.observer import Observer
 from microcoder.training.session import run_training
 from microcoder.training.tasks import load_tasks
 from microcoder.types import Problem, Rollout, TestCase
@@ -83,7 +83,7 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     tiny_checkpoint: Path, tmp_path: Path, own: Path
 ) -> None:
     run = RunDirectory(tmp_path / "run")
-    run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Silent())
+    run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Observer())
     rows = read_rollouts(run.rollout_file(1))
     assert all(row["prompt"].endswith("!") for row in rows)
     for row in rows:
@@ -103,9 +103,9 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     shutil.rmtree(run.checkpoint(2))
     own.write_text(OWN.replace("1 - len", "2 - len"))
     with pytest.raises(TrainingError, match=r"began with another version of reward .*own\.py:brevity"):
-        run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Silent())
+        run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Observer())
     own.write_text(OWN)
-    run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Silent())
+    run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Observer())
     assert run.read_metrics()[0] == first
     assert {**run.read_metrics()[1], "seconds": None} == {**second, "seconds": None}
 
@@ -127,7 +127,7 @@ def test_a_wrong_start_writes_nothing(tiny_checkpoint: Path, tmp_path: Path, own
     ]
     for changes, error, message in mistakes:
         with pytest.raises(error, match=message):
-            run_training(recipe(tiny_checkpoint, own, **changes), run_directory=tmp_path / "run", observer=Silent())
+            run_training(recipe(tiny_checkpoint, own, **changes), run_directory=tmp_path / "run", observer=Observer())
         assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
@@ -165,7 +165,7 @@ def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, ow
     options["model.lora.rank"], options["model.dtype"], options["model.lora.use_rslora"] = "4", "bfloat16", "true"
     config = recipe(thinker, own, **options)
     batches, tasks = cut_batches(config, num_processes=1), load_tasks(config)
-    policy = load_policy(config, observer=Silent())
+    policy = load_policy(config, observer=Observer())
     with Judge(workers=1, stop="never") as judge:
         trainer = MicroCoderTrainer(
             config=config,
@@ -178,7 +178,7 @@ def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, ow
             judge=judge,
             run=RunDirectory(tmp_path / "run"),
             run_clock=RunClock(),
-            observer=Silent(),
+            observer=Observer(),
         )
     prompts = [task.prompt for task in tasks.train]
     asked, *_ = trainer._tokenize_prompts([row["prompt"] for row in trainer.train_dataset])  # type: ignore[union-attr]

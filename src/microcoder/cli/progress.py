@@ -18,6 +18,7 @@ from rich.text import Text
 
 from microcoder.cli.display import describe_seconds
 from microcoder.metrics import EvaluationMetrics, StepMetrics
+from microcoder.training.observer import Observer
 
 if TYPE_CHECKING:
     from microcoder.training.probe import Probe
@@ -26,7 +27,7 @@ _NUM_RECENT = 10
 """Steps that the time left is estimated from."""
 
 
-class Progress:
+class Progress(Observer):
     """Live display of one training run, on standard error; a context manager.
 
     A terminal gets a panel that is drawn anew; a pipe or a file gets one whole line a step, without control

@@ -92,13 +92,13 @@ def train(
     # Both pull in torch, which the rest of the command line does without.
     from microcoder.cli.progress import Progress
     from microcoder.insights.report import write_report
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.session import run_training
 
     command = ["microcoder", *sys.argv[1:]]
     if int(os.environ.get("RANK", "0")) > 0:
         # Under `accelerate launch` one process speaks for all.
-        run_training(resolved, run_directory=target, observer=Silent(), command=command)
+        run_training(resolved, run_directory=target, observer=Observer(), command=command)
         return
     with Progress(run_directory=target) as progress:
         summary = run_training(resolved, run_directory=target, observer=progress, command=command)

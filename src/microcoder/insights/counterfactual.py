@@ -53,10 +53,10 @@ def step_under_rules(
 
 
 def _train(config: TrainConfig, folder: Path) -> RunDirectory:
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.session import run_training
 
-    run_training(config, run_directory=folder, observer=Silent())
+    run_training(config, run_directory=folder, observer=Observer())
     return RunDirectory(folder)
 
 
@@ -76,11 +76,11 @@ def _check_alike(first: RunDirectory, other: RunDirectory, level: str) -> None:
 
 
 def _measure(config: TrainConfig, run: RunDirectory, repeat_window_tokens: int) -> dict[str, float | None]:
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.shifts import contrast_length, contrast_repeats, measure_shifts
     from microcoder.training.warmstart import find_model
 
-    before = Path(find_model(config, Silent()))
+    before = Path(find_model(config, Observer()))
     shifts = measure_shifts(before, run.model, read_rollouts(run.evaluation_file(0)))
     right: Sequence[float] = [shift.change for shift in shifts if shift.response.is_accepted]
     return {

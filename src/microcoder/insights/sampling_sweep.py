@@ -61,7 +61,7 @@ def _as_model(folder: Path) -> dict[str, Any]:
 def _probe(
     job: Job, label: str, keys: dict[str, Any], grid: Sequence[float], num_problems: int, converged_diversity: float
 ) -> Probe:
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.session import run_probe
 
     temperature = {
@@ -77,5 +77,5 @@ def _probe(
         {**keys, "rollout.temperature": temperature, "evaluation.seed": seed},
     ]
     return run_probe(
-        load_config(TrainConfig, layers=layers), run_directory=job.folder / f"probe-{label}", observer=Silent()
+        load_config(TrainConfig, layers=layers), run_directory=job.folder / f"probe-{label}", observer=Observer()
     )

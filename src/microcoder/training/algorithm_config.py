@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag, field_validator, model_validator
@@ -11,8 +11,16 @@ from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
 from microcoder.training.algorithm.advantages import load_advantage
 from microcoder.training.algorithm.masking import ConditionalMasking, Masking, SoftPenalty, StopProperly
-from microcoder.training.entropy_config import AdaptiveEntropy, Entropy, NoEntropyTerm
-from microcoder.training.loss_config import AnyLoss, DapoLoss, DrGrpoLoss, Engine, LuspoLoss
+from microcoder.training.loss_config import (
+    AdaptiveEntropy,
+    AnyLoss,
+    DapoLoss,
+    DrGrpoLoss,
+    Engine,
+    Entropy,
+    LuspoLoss,
+    NoEntropyTerm,
+)
 
 MOVED = {
     "loss_normalisation": 'algorithm.loss ("dapo", "grpo", "dr_grpo" and others)',
@@ -106,27 +114,20 @@ class AlgorithmConfig(Config):
                     raise
         return value
 
-    @model_validator(mode="after")
-    def _maxrl_has_a_positive_mean(self) -> AlgorithmConfig:
+    def _contradictions(self) -> Iterator[str]:
         masking = self.masking
         lowers = isinstance(masking, SoftPenalty) or (isinstance(masking, StopProperly) and masking.penalty > 0)
         if self.advantage == "maxrl" and lowers:
-            raise ValueError(
+            yield (
                 f'advantage = "maxrl" divides by the mean reward, which masking.kind = "{masking.kind}" can make zero '
                 'or negative; use advantage = "grpo", or a mask in the place of the penalty'
             )
-        return self
-
-    @model_validator(mode="after")
-    def _masks_leave_a_denominator_of_tokens(self) -> AlgorithmConfig:
-        if self.masking.excluded_from != "denominator":
-            return self
-        if self.loss.divides_by == "responses" and not self.kl_coefficient and isinstance(self.entropy, NoEntropyTerm):
-            raise ValueError(
+        is_loss_alone = not self.kl_coefficient and isinstance(self.entropy, NoEntropyTerm)
+        if masking.excluded_from == "denominator" and self.loss.divides_by == "responses" and is_loss_alone:
+            yield (
                 f'masking.leave_out_of = "denominator" changes nothing with loss = "{self.loss.kind}", which divides '
                 'by the number of responses, the masked among them; use "gradient", "baseline", or loss = "dapo"'
             )
-        return self
 
     def find_foreign(self, engine: Engine) -> str | None:
         """Return what an engine lacks for this algorithm and what to type instead; None if nothing."""

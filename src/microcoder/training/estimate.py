@@ -18,7 +18,6 @@ from microcoder.training.architectures import count_parameters, find_architectur
 from microcoder.training.config import TrainConfig
 from microcoder.training.inputs import count_problems
 from microcoder.training.measured import Speeds
-from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.problems_config import MicroProblems, ProblemFiles
 from microcoder.training.sampling_config import DiversityTemperature
 
@@ -174,5 +173,4 @@ def _flops_per_token(config: TrainConfig) -> int:
     is_off_policy = config.batch.train_batch_size != config.batch.ppo_mini_batch_size
     # TRL takes old log-probs after vLLM's sampling in any case, verl always.
     takes_old_logps = is_off_policy or config.rollout.backend == "vllm" or config.engine == "verl"
-    recomputes = isinstance(config.model, HuggingFaceModel) and config.model.gradient_checkpointing
-    return 6 + 2 * (recomputes + takes_old_logps + bool(config.algorithm.kl_coefficient))
+    return 6 + 2 * (config.weights.gradient_checkpointing + takes_old_logps + bool(config.algorithm.kl_coefficient))

@@ -1,4 +1,6 @@
-"""The policy loss of a recipe, by name. Each name brings the options that belong to it, at its paper's values.
+"""The policy loss of a recipe, by name, and the entropy term beside it.
+
+Each name brings the options that belong to it, at its paper's values.
 
 w is the ratio of a token's probability now to that when it was sampled, s the geometric mean of w over a response, A
 the advantage. A loss is computed by the engine; what it is divided by is said in docs/algorithms.md.
@@ -6,9 +8,10 @@ the advantage. A loss is computed by the engine; what it is divided by is said i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, Tag
 
 from microcoder.config import Config, kind_or
 
@@ -41,14 +44,12 @@ class TwoSidedLoss(ClippedLoss):
     dual_clip: float | None = Field(default=None, gt=1)
     """Bound on the ratio at negative advantages (INTELLECT-2's delta, PPO's dual clip); none: no bound."""
 
-    @model_validator(mode="after")
-    def _bounds_what_the_clip_leaves(self) -> TwoSidedLoss:
+    def _contradictions(self) -> Iterator[str]:
         if self.dual_clip is not None and self.dual_clip < 1 + self.clip_high:
-            raise ValueError(
+            yield (
                 f"dual_clip={self.dual_clip} is inside the clip, which allows 1 + clip_high = {1 + self.clip_high:g}; "
                 f"try {max(4.0, 1 + self.clip_high):g}"
             )
-        return self
 
 
 class DapoLoss(TwoSidedLoss):
@@ -161,14 +162,12 @@ class ClipCovLoss(ClippedLoss):
     covariance_high: float = 5.0
     """Tokens are drawn from those whose covariance is between the two."""
 
-    @model_validator(mode="after")
-    def _bounds_ascend(self) -> ClipCovLoss:
+    def _contradictions(self) -> Iterator[str]:
         if self.covariance_low >= self.covariance_high:
-            raise ValueError(
+            yield (
                 f"covariance_low={self.covariance_low:g} is not under covariance_high={self.covariance_high:g}; "
                 "the paper's are 1 and 5"
             )
-        return self
 
 
 class KlCovLoss(Loss):
@@ -234,3 +233,47 @@ AnyLoss = Annotated[
     kind_or("dapo"),
 ]
 """`loss = "cispo"`, or with its options `loss = {kind = "cispo", max_ratio = 4}`."""
+
+
+class NoEntropyTerm(Config):
+    """No entropy term."""
+
+    kind: Literal["none"] = "none"
+
+
+class EntropyBonus(Config):
+    """Subtract coefficient x mean token entropy from the loss."""
+
+    kind: Literal["bonus"]
+    coefficient: float = Field(gt=0)
+
+
+class AdaptiveEntropy(Config):
+    """A bonus while entropy is at or below a target, with an adaptive coefficient (Skywork-OR1; TRL's)."""
+
+    kind: Literal["adaptive"]
+    target: float = Field(gt=0)
+    """Nats per token; near the `entropy` of the first steps, so that it acts before entropy collapses."""
+    coefficient: float = Field(default=0.0, ge=0)
+    """At the start."""
+    step: float = Field(default=0.005, gt=0)
+    """Step of the coefficient: added after an update below the target, subtracted after one above."""
+    least: float = Field(default=0.0, ge=0)
+    """Of the coefficient."""
+    most: float = Field(default=1.0, gt=0)
+    """Of the coefficient."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if not self.least <= self.coefficient <= self.most:
+            yield (
+                f"coefficient={self.coefficient:g} is not between least={self.least:g} and most={self.most:g}; "
+                f"try {min(max(self.coefficient, self.least), self.most):g}"
+            )
+
+
+Entropy = Annotated[
+    Annotated[NoEntropyTerm, Tag("none")]
+    | Annotated[EntropyBonus, Tag("bonus")]
+    | Annotated[AdaptiveEntropy, Tag("adaptive")],
+    kind_or("none"),
+]

@@ -89,13 +89,7 @@ def count_memory(
     from microcoder.training.activations import PassSettings, count_pass
 
     prompt_tokens, is_on_gpu = longest_prompt_tokens(config), isinstance(config.model, HuggingFaceModel)
-    # The micro lab's model is trained so.
-    model = (
-        config.model
-        if isinstance(config.model, HuggingFaceModel)
-        else HuggingFaceModel(kind="hugging_face", path="micro", compute_dtype="float32", gradient_checkpointing=False)
-    )
-    lora = model.lora
+    model, lora = config.weights, config.weights.lora
     count = count_pass(
         architecture,
         PassSettings(

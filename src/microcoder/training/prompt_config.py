@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue
 
 from microcoder.config import Config
 from microcoder.dataset import read_problems
@@ -32,11 +32,9 @@ class PromptConfig(Config):
     chat_template_options: dict[str, JsonValue] = Field(default={})
     """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
 
-    @model_validator(mode="after")
-    def _examples_are_there_to_count(self) -> PromptConfig:
+    def _contradictions(self) -> Iterator[str]:
         if self.num_examples is not None and self.examples is None:
-            raise ValueError("num_examples needs a file of them; give prompt.examples")
-        return self
+            yield "num_examples needs a file of them; give prompt.examples"
 
 
 def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:

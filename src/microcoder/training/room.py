@@ -10,7 +10,7 @@ from microcoder.errors import TrainingError
 from microcoder.runs import RunDirectory
 from microcoder.training.architectures import count_model
 from microcoder.training.config import TrainConfig
-from microcoder.training.model_config import WEIGHT_BYTES, HuggingFaceModel
+from microcoder.training.model_config import WEIGHT_BYTES
 
 _MIB = 2**20
 
@@ -64,11 +64,9 @@ def show_bytes(number: float) -> str:
 
 
 def _least_checkpoint_bytes(config: TrainConfig) -> float | None:
-    model = config.model
-    if isinstance(model, HuggingFaceModel) and model.lora is not None:
+    if config.weights.lora is not None:
         return None
-    parameters = count_model(model)
-    each = WEIGHT_BYTES[model.dtype] if isinstance(model, HuggingFaceModel) else 4
+    parameters, each = count_model(config.model), WEIGHT_BYTES[config.weights.dtype]
     return None if parameters is None else parameters * (each + config.optimizer.moment_bytes(each))
 
 

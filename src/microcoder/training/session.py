@@ -21,15 +21,14 @@ from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
 from microcoder.training.engine_inputs import EngineInputs
-from microcoder.training.extractor_config import build_extractor
 from microcoder.training.failures import explain_failures
 from microcoder.training.judging import open_judge
 from microcoder.training.loggers import LoggingObserver, check_loggers, open_loggers
 from microcoder.training.manifest import build_manifest, changed_keys, changed_rounding, describe_changes
 from microcoder.training.observer import Observer, Relay
-from microcoder.training.probe import Probe, has_probe, read_probe
+from microcoder.training.probe import Probe, has_probe, probe_digest, read_probe
 from microcoder.training.prompt_config import build_asker
-from microcoder.training.reward_config import build_rewards
+from microcoder.training.reward_config import build_extractor, build_rewards
 from microcoder.training.room import check_room
 from microcoder.training.tasks import load_tasks
 
@@ -187,7 +186,7 @@ def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -
         )
     run = RunDirectory(run_directory)
     check_run_directory(run, config)
-    if has_probe(run, config):
+    if has_probe(run, probe_digest(config)):
         return read_probe(run)
     tasks = load_tasks(config)
     engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
@@ -297,11 +296,8 @@ def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
         ConfigError: one cannot be loaded, or needs something that the recipe leaves out.
     """
     algorithm, rewards = config.algorithm, build_rewards(config.rewards)
-    if needy := rewards.needs_all_tests:
-        try:
-            config.refuse_early_stop(needy)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+    if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
+        raise ConfigError(config.describe_early_stop(needy))
     used = [*(extension for extension, _ in rewards.parts), build_asker(config.prompt).style]
     used += [
         build_extractor(config.extractor).extension,

@@ -30,7 +30,6 @@ from microcoder.training.engines.trl.vllm_backend import (
     require_vllm,
 )
 from microcoder.training.interrupts import stop_between_steps
-from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.observer import Observer
 from microcoder.training.optimizer_config import require_optimizer
 from microcoder.training.tasks import Tasks
@@ -82,11 +81,10 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     cut_batches(config, num_processes=_processes().num_processes)
     require_optimizer(config.optimizer)
     require_vllm(config)
-    source = find_model(config, observer)
-    model = config.model
-    revision, dtype = (model.revision, model.dtype) if isinstance(model, HuggingFaceModel) else (None, "float32")
-    attention = model.attn_implementation if isinstance(model, HuggingFaceModel) else None
-    weights, tokenizer = load_checkpoint(source, revision=revision, dtype=dtype, attn_implementation=attention)
+    source, model = find_model(config, observer), config.weights
+    weights, tokenizer = load_checkpoint(
+        source, revision=model.revision, dtype=model.dtype, attn_implementation=model.attn_implementation
+    )
     check_options(tokenizer, config.prompt.chat_template_options)
     return Policy(weights, tokenizer, source)
 
@@ -163,12 +161,12 @@ def _longest_prompt_tokens(config: TrainConfig, policy: Policy, tasks: Tasks) ->
 
 def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, target: Path) -> None:
     """Write a checkpoint as an ordinary Hugging Face folder, adapters merged into the weights they adapt."""
-    if not isinstance(config.model, HuggingFaceModel) or config.model.lora is None:
+    if config.weights.lora is None:
         copy_model(checkpoint, target)
         return
     # Loaded anew: TRL has put the adapter's layers into `policy.model` itself.
     base = AutoModelForCausalLM.from_pretrained(
-        policy.source, revision=config.model.revision, dtype=getattr(torch, config.model.dtype)
+        policy.source, revision=config.weights.revision, dtype=getattr(torch, config.weights.dtype)
     )
     adapted = PeftModel.from_pretrained(base, str(checkpoint))
     with new_folder(target) as partial:
@@ -178,9 +176,8 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
 
 def build_adapter(config: TrainConfig) -> LoraConfig | None:
     """Return the LoRA adapter of a recipe; None trains all weights."""
-    if not isinstance(config.model, HuggingFaceModel) or config.model.lora is None:
+    if (lora := config.weights.lora) is None:
         return None
-    lora = config.model.lora
     modules = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
     return LoraConfig(
         r=lora.rank,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.entropy_config import AdaptiveEntropy, EntropyBonus
 from microcoder.training.loss_config import (
+    AdaptiveEntropy,
     CispoLoss,
     ClippedLoss,
+    EntropyBonus,
     GspoLoss,
     LuspoLoss,
     SapoLoss,

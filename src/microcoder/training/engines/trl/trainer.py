@@ -22,7 +22,6 @@ from microcoder.runs import RunDirectory
 from microcoder.training.algorithm.filtering import sample_mixed_groups
 from microcoder.training.algorithm.schedules import order_problems, staged_value
 from microcoder.training.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
-from microcoder.training.algorithm.temperature import transitions
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.batching import Batches
 from microcoder.training.chat import opens_thinking, render_chat
@@ -34,19 +33,11 @@ from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
 from microcoder.training.engines.trl.resampling import SampledGroup, join_generated, split_generated
 from microcoder.training.engines.trl.sampling import apart, set_sampling, start_sampler
 from microcoder.training.engines.trl.token_figures import Watched, add_tokens, watch_tokens
-from microcoder.training.extractor_config import build_extractor
 from microcoder.training.mismatch import correct_mismatch, note_mismatch
 from microcoder.training.observer import Observer
-from microcoder.training.probe import (
-    choose_tasks,
-    has_probe,
-    read_temperature,
-    record_probe,
-    summarise_point,
-    summarise_sweep,
-)
-from microcoder.training.recorder import record_evaluation, record_step, refuse_divergence
-from microcoder.training.reward_config import build_rewards
+from microcoder.training.probe import choose_tasks, has_probe, measure_grid, probe_digest, write_probe
+from microcoder.training.recorder import Recorder, summarise_step
+from microcoder.training.reward_config import build_extractor, build_rewards
 from microcoder.training.rollouts import RolloutReader
 from microcoder.training.sampling_config import DiversityTemperature
 from microcoder.training.tasks import Task, Tasks
@@ -97,7 +88,12 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.rewards = build_rewards(config.rewards)
         self.extract = build_extractor(config.extractor)
         self.rules = self._build_rules(self.step_limit)
-        self._history: list[dict[str, Any]] | None = None
+        self.recorder = Recorder(
+            run,
+            schedule=config.rollout.temperature,
+            watch=config.rollout.diversity_watch,
+            learning_rate=config.optimizer.learning_rate,
+        )
         self.clock = PhaseClock(observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
@@ -191,9 +187,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         """Decide on the process that has the recorded steps, and broadcast to the others."""
         decided: list[Any] = [None]
         if self.accelerator.is_main_process:
-            if self._history is None:
-                self._history = self.run.read_metrics()
-            decided = [read_temperature(self.run, self.config.rollout, step=self.steps_done + 1, history=self._history)]
+            decided = [self.recorder.step_temperature(self.steps_done + 1)]
         return broadcast_object_list(decided)[0]
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
@@ -286,9 +280,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     def evaluate_policy(self) -> None:
         """Sample, judge and record the held-out problems with separate random state."""
         settings = self.config.evaluation
-        start = time.perf_counter()
+        start, temperatures = time.perf_counter(), (settings.temperature, *settings.sweep_temperatures)
         with self.clock.phase("evaluate"):
-            groups, *others = (
+            sampled_T = [
                 self._sample_apart(
                     self.heldout_tasks,
                     num_samples=settings.samples_per_problem,
@@ -296,18 +290,15 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                     limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
                     seed=settings.seed,
                 )
-                for temperature in (settings.temperature, *settings.sweep_temperatures)
-            )
+                for temperature in temperatures
+            ]
         if self.accelerator.is_main_process:
-            metrics = record_evaluation(
-                self.run,
-                groups,
-                step=self.steps_done,
-                temperature=settings.temperature,
-                seconds={"total": round(time.perf_counter() - start, 4)},
-                sweep=summarise_sweep(others, temperatures=settings.sweep_temperatures),
+            seconds = time.perf_counter() - start
+            metrics = self.recorder.record_evaluation(
+                sampled_T, step=self.steps_done, temperatures=temperatures, seconds=seconds
             )
-            self.observer.evaluation(metrics)
+            if metrics is not None:
+                self.observer.evaluation(metrics)
 
     def probe_temperatures(self) -> None:
         """Sample the untrained model over the grid of temperatures and record the choice with its reasons."""
@@ -315,19 +306,20 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         settings = rollout.temperature
         assert isinstance(settings, DiversityTemperature)
         chosen_tasks = choose_tasks(self.config, list(self.train_tasks.values()))
-        points = []
+
+        def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
+            return self._sample_apart(
+                chosen_tasks,
+                num_samples=rollout.num_samples,
+                temperature=temperature,
+                limit=rollout.max_response_tokens,
+                seed=self.config.evaluation.seed + 1 + number,
+            )
+
         with self.clock.phase("probe"):
-            for number, temperature in enumerate(settings.grid):
-                groups = self._sample_apart(
-                    chosen_tasks,
-                    num_samples=rollout.num_samples,
-                    temperature=temperature,
-                    limit=rollout.max_response_tokens,
-                    seed=self.config.evaluation.seed + 1 + number,
-                )
-                points.append(summarise_point(groups, temperature=temperature))
+            points = measure_grid(settings, sample)
         if self.accelerator.is_main_process:
-            self.observer.probe(record_probe(self.run, self.config, points))
+            self.observer.probe(write_probe(self.run, settings, points, digest=probe_digest(self.config)))
         self.accelerator.wait_for_everyone()
 
     def _sample_apart(
@@ -370,7 +362,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if "loss" not in logs:
             return
         update = {ours: float(logs[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in logs}
-        refuse_divergence(self.run, update, step=self.steps_done, learning_rate=self.config.optimizer.learning_rate)
+        self.recorder.refuse_divergence(update, step=self.steps_done)
         self._updates.append(update)
         if self.state.global_step % self.batches.updates_per_step == 0:
             self._record_step()
@@ -381,9 +373,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             self._scored_P_G, self._watched = add_tokens(self, self._watched, self._scored_P_G), None
         everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
-            rollout, self._history = self.config.rollout, self._history or []
-            recorded = record_step(
-                self.run,
+            metrics = summarise_step(
                 everyone,
                 step=step,
                 temperature=self.temperature,
@@ -391,11 +381,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
                 seconds=self.clock.read(),
                 filtered_P_G=filtered,
-                history=self._history,
-                watch=rollout.diversity_watch,
-                breaks=transitions(rollout.temperature),
             )
-            self._history.append(recorded.metrics.as_row())
+            recorded = self.recorder.record_step(everyone, metrics)
             self.observer.step(recorded.metrics, num_steps=self.config.num_steps)
             for alarm in recorded.new_alarms:
                 self.observer.note(f"step {step}: {alarm}")
@@ -448,14 +435,14 @@ class _StepBoundary(TrainerCallback):
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: object) -> None:
-        trainer = self.trainer
-        if trainer.config.rollout.temperature.kind == "diversity" and not has_probe(trainer.run, trainer.config):
+        trainer, config = self.trainer, self.trainer.config
+        if config.rollout.temperature.kind == "diversity" and not has_probe(trainer.run, probe_digest(config)):
             trainer.probe_temperatures()
         if trainer.ends_after_probe:
             raise ProbeMade
         if state.global_step == 0:
-            self.trainer.evaluate_policy()
-            self.trainer.clock.read()
+            trainer.evaluate_policy()
+            trainer.clock.read()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
         if state.global_step % self.trainer.batches.updates_per_step:

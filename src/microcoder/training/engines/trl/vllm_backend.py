@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from microcoder.errors import ConfigError, MicroCoderError, TrainingError
 from microcoder.training.config import TrainConfig
-from microcoder.training.vllm_config import VllmConfig
+from microcoder.training.sampling_config import VllmConfig
 
 OLDEST, NEWEST = "0.22.0", "0.31.0"
 """The versions of vLLM that TRL 1.16 supports."""

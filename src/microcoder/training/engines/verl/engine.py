@@ -26,7 +26,6 @@ from microcoder.training.engines.verl.devices import CPU, Devices, await_devices
 from microcoder.training.engines.verl.launch import build_environment, run_verl
 from microcoder.training.engines.verl.settings import RunSettings
 from microcoder.training.engines.verl.translate import Launch, Place, check, translate
-from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.observer import Observer
 from microcoder.training.optimizer_config import require_optimizer
 from microcoder.training.probe import probe_digest
@@ -47,7 +46,7 @@ class StartingWeights:
 
 
 def require_verl() -> None:
-    """Refuse to go on without verl.
+    """Refuse to start without verl.
 
     Raises:
         ConfigError: it is not installed.
@@ -91,8 +90,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
     _require_packages(config, devices)
     source = find_model(config, observer)
     local = Path(source).is_dir()
-    revision = config.model.revision if isinstance(config.model, HuggingFaceModel) else None
-    folder = str(Path(source).absolute()) if local else snapshot_download(source, revision=revision)
+    folder = str(Path(source).absolute()) if local else snapshot_download(source, revision=config.weights.revision)
     tokenizer = load_tokenizer(folder)
     check_options(tokenizer, config.prompt.chat_template_options)
     try:
@@ -119,8 +117,7 @@ def _require_packages(config: TrainConfig, devices: Devices) -> None:
             f"as verl pins another torch for {backend} than the extra `train`: "
             f"pip install 'microcoder[insights]' 'verl[{backend}]==0.9.1'"
         )
-    asked = config.model.attn_implementation if isinstance(config.model, HuggingFaceModel) else None
-    if asked is None and find_spec("flash_attn") is None:
+    if config.weights.attn_implementation is None and find_spec("flash_attn") is None:
         raise ConfigError(
             "verl computes without padding by flash_attn, which is not installed; type: pip install flash-attn "
             "--no-build-isolation, or pass --model.attn-implementation sdpa (padded: slower, and more memory)"

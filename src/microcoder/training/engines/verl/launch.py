@@ -17,7 +17,7 @@ from microcoder.errors import TrainingError
 from microcoder.metrics import EvaluationMetrics, StepMetrics
 from microcoder.runs import RunDirectory
 from microcoder.serving.ray_start import allow_slow_start
-from microcoder.training.alarms import find_alarms
+from microcoder.training.alarms import find_alarms, select_new
 from microcoder.training.algorithm.temperature import transitions
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.recording import stop_file
@@ -82,9 +82,9 @@ def run_verl(
             _end(process)
             stop_file(run).unlink(missing_ok=True)
     if process.returncode:
+        cause = find_cause(log_file, begins) or f"it ended with code {process.returncode}"
         raise TrainingError(
-            f"verl failed: {find_cause(log_file, begins) or f'it ended with code {process.returncode}'}; its log is "
-            f"{log_file}; the same command goes on from the last checkpoint"
+            f"verl failed: {cause}; its log is {log_file}; the same command resumes from the last checkpoint"
         )
 
 
@@ -147,18 +147,12 @@ class _Watcher:
         return size != before
 
     def _tell_step(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        metrics, rollout = StepMetrics(**rows[-1]), self._config.rollout
+        metrics, before, rollout = StepMetrics(**rows[-1]), rows[:-1], self._config.rollout
         self._observer.step(metrics, num_steps=self._config.num_steps)
-        known = rows[-2]["alarms"] if len(rows) > 1 else ()
-        alarms = find_alarms(
-            metrics,
-            diversities=[row["diversity"] for row in rows],
-            watch=rollout.diversity_watch,
-            breaks=transitions(rollout.temperature),
-        )
-        for alarm in alarms:
-            if alarm.name not in known:
-                self._observer.note(f"step {metrics.step}: {alarm}")
+        breaks = transitions(rollout.temperature)
+        alarms = find_alarms(metrics, history=before, watch=rollout.diversity_watch, breaks=breaks)
+        for alarm in select_new(alarms, before):
+            self._observer.note(f"step {metrics.step}: {alarm}")
 
 
 def _die_with_parent() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from microcoder.errors import ConfigError
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.devices import Devices
-from microcoder.training.entropy_config import EntropyBonus
 from microcoder.training.loss_config import (
     CispoLoss,
     ClipCovLoss,
@@ -19,6 +18,7 @@ from microcoder.training.loss_config import (
     DppoLoss,
     DrGrpoLoss,
     DroLoss,
+    EntropyBonus,
     GeoMeanLoss,
     KlCovLoss,
     Loss,

@@ -27,10 +27,9 @@ from microcoder.training.algorithm.scoring import REWARD_DRAW
 from microcoder.training.engines.verl.asking import COLUMN, problem_name
 from microcoder.training.engines.verl.judged import FIELD, Judged, build_reader
 from microcoder.training.engines.verl.settings import PluginSettings, read_settings, refuse_idle
-from microcoder.training.extractor_config import build_extractor
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.training.judging import connect
-from microcoder.training.reward_config import build_rewards
+from microcoder.training.reward_config import build_extractor, build_rewards
 from microcoder.types import Problem
 
 _PROBLEMS_KEPT = 256
