@@ -81,7 +81,7 @@ def run_ours(config: Any, folder: Path, minutes: float) -> dict[str, float]:
     from transformers import TrainerCallback
 
     from microcoder.runs import RunDirectory
-    from microcoder.training.measured import read_speeds
+    from microcoder.training.estimate import read_speeds
     from microcoder.training.observer import Observer
     from microcoder.training.session import run_training
 

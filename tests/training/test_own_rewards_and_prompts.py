@@ -20,13 +20,11 @@ from microcoder.rewards import load_rewards
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.algorithm.scoring import build_rules, score_rollouts
 from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.batching import cut_batches
 from microcoder.training.chat import encode_prompts
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.trl.arguments import build_arguments
-from microcoder.training.engines.trl.engine import build_adapter, load_policy
-from microcoder.training.engines.trl.trainer import MicroCoderTrainer
+from microcoder.training.engines import EngineInputs
+from microcoder.training.engines.trl.engine import build_trainer, load_policy
 from microcoder.training.observer import Observer
 from microcoder.training.session import run_training
 from microcoder.training.tasks import load_tasks
@@ -164,22 +162,11 @@ def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, ow
     options["prompt.chat_template_options.enable_thinking"] = "false"
     options["model.lora.rank"], options["model.dtype"], options["model.lora.use_rslora"] = "4", "bfloat16", "true"
     config = recipe(thinker, own, **options)
-    batches, tasks = cut_batches(config, num_processes=1), load_tasks(config)
+    tasks = load_tasks(config)
     policy = load_policy(config, observer=Observer())
     with Judge(workers=1, stop="never") as judge:
-        trainer = MicroCoderTrainer(
-            config=config,
-            batches=batches,
-            arguments=build_arguments(config, batches, output_dir=tmp_path / "run"),
-            model=policy.model,
-            tokenizer=policy.tokenizer,
-            peft_config=build_adapter(config),
-            tasks=tasks,
-            judge=judge,
-            run=RunDirectory(tmp_path / "run"),
-            run_clock=RunClock(),
-            observer=Observer(),
-        )
+        inputs = EngineInputs(config, policy, tasks, judge, RunDirectory(tmp_path / "run"), Observer())
+        trainer = build_trainer(inputs, RunClock())
     prompts = [task.prompt for task in tasks.train]
     asked, *_ = trainer._tokenize_prompts([row["prompt"] for row in trainer.train_dataset])  # type: ignore[union-attr]
     expected = encode_prompts(policy.tokenizer, prompts, config.prompt.chat_template_options)

@@ -21,9 +21,9 @@ from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import model_folder
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.devices import Devices, count_processes
-from microcoder.training.estimate import RunEstimate, estimate_run
+from microcoder.training.estimate import RunEstimate, estimate_run, read_speeds
+from microcoder.training.failures import measure_room
 from microcoder.training.inputs import find_missing
-from microcoder.training.measured import read_speeds
 from microcoder.training.memory import (
     MemoryTable,
     advise,
@@ -34,7 +34,6 @@ from microcoder.training.memory import (
     longest_prompt_tokens,
 )
 from microcoder.training.model_config import HuggingFaceModel
-from microcoder.training.room import measure_room
 
 _OPTIONS = ("--config", "--run-dir", "--dry-run", "--gpu-memory-gib", "--speeds-of", "--ray-address", "--json")
 """Of the commands that take configuration keys as flags."""

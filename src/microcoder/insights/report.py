@@ -13,8 +13,7 @@ from microcoder.config import flatten
 from microcoder.errors import DataError
 from microcoder.files import write_text
 from microcoder.insights import figures
-from microcoder.insights.arms import Arms, compare_arms
-from microcoder.insights.comparison import BeforeAfter, compare, compare_by_tier, count_unscored
+from microcoder.insights.arms import Arms, BeforeAfter, compare, compare_arms, compare_by_tier, count_unscored
 from microcoder.insights.examples import choose_examples
 from microcoder.insights.figures import Chart, HeldOutPoint
 from microcoder.insights.history import History, missing_extra, read_history

@@ -12,7 +12,6 @@ from microcoder.files import write_json, write_text
 from microcoder.insights.catalogue import ASPECTS, INSIGHTS
 from microcoder.insights.claims import ClaimResult, PredicateResult, StudyData, measure_contrast
 from microcoder.insights.design import QUICK, Contrast, FigureChoice
-from microcoder.insights.expectations import describe_expectation
 from microcoder.insights.figures import Chart
 from microcoder.insights.history import missing_extra
 from microcoder.insights.results import JudgedStudy, as_records
@@ -21,6 +20,7 @@ from microcoder.insights.study_figures import Bar, draw_curves, draw_effects, dr
 from microcoder.insights.verdicts import ClaimFinding
 from microcoder.insights.wording import (
     count_verdicts,
+    describe_expectation,
     format_check,
     format_effect,
     format_least,

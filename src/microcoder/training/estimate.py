@@ -1,25 +1,79 @@
 """The cost of a run before it starts: counts that follow from the config, and time with its source.
 
 Counts are upper bounds where a length is free: every response is counted at the limit of its step, and dynamic
-filtering at all of its rounds. Time comes from the steps of a run that was measured (`measured.py`), else from the
-assumptions below. FLOPs are 2 per parameter and token forward and 4 backward (attention left out: below a tenth at
-these lengths); gradient checkpointing and old log-probs add a forward each.
+filtering at all of its rounds. Time comes from the steps of a run that was measured, else from the assumptions below.
+FLOPs are 2 per parameter and token forward and 4 backward (attention left out: below a tenth at these lengths);
+gradient checkpointing and old log-probs add a forward each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
+from microcoder.errors import ConfigError
+from microcoder.runs import RunDirectory
 from microcoder.training.algorithm.schedules import staged_value
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.architectures import count_parameters, find_architecture
 from microcoder.training.config import TrainConfig
 from microcoder.training.inputs import count_problems
-from microcoder.training.measured import Speeds
 from microcoder.training.problems_config import MicroProblems, ProblemFiles
 from microcoder.training.sampling_config import DiversityTemperature
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """Medians over the steps of a run."""
+
+    sampled_per_second: float
+    """Response tokens."""
+    trained_per_second: float
+    """Response tokens of an update, its log-prob passes included."""
+    judge_seconds_per_rollout: float
+    """Wall time, waited for or beside the sampling: an upper bound of what one core takes."""
+    mean_length: float
+    """Response tokens, as they were and not at their limit."""
+    max_response_tokens: int
+    num_steps: int
+    source: str
+
+
+def read_speeds(run: RunDirectory) -> Speeds:
+    """Return the speeds of a run, its first step left out where there are more: it warms up.
+
+    Raises:
+        ConfigError: the folder has no measured step.
+    """
+    rows = run.read_metrics() if run.metrics.exists() else []
+    rows = rows[1:] or rows
+    measured = [row for row in rows if row["seconds"].get("generate") and row["seconds"].get("update")]
+    if not measured:
+        raise ConfigError(f"{run.root} has no measured step; pass the folder of a run that has, or leave it out")
+    return Speeds(
+        sampled_per_second=median(_tokens(row) / row["seconds"]["generate"] for row in measured),
+        trained_per_second=median(_tokens(row) / row["seconds"]["update"] for row in measured),
+        judge_seconds_per_rollout=median(_judge_seconds(row) / _rollouts(row) for row in measured),
+        mean_length=median(row["length_mean"] for row in measured),
+        max_response_tokens=int(median(row["max_response_tokens"] for row in measured)),
+        num_steps=len(measured),
+        source=f"measured over {len(measured)} steps of {run.root}",
+    )
+
+
+def _rollouts(row: dict[str, Any]) -> int:
+    return sum(row["outcomes"].values())
+
+
+def _tokens(row: dict[str, Any]) -> float:
+    return row["length_mean"] * _rollouts(row)
+
+
+def _judge_seconds(row: dict[str, Any]) -> float:
+    return row["seconds"].get("judge", 0.0) + row["seconds"].get("judge_beside", 0.0)
+
 
 GPU_FLOPS_PER_SECOND = 4e14
 """Assumed for updates: about 40 % of an H100's dense bf16 peak of 989e12 (NVIDIA's data sheet)."""

@@ -10,9 +10,8 @@ import torch
 from transformers import GenerationConfig
 
 from microcoder.errors import ConfigError
-from microcoder.training.chat import check_options, encode_chats, render_chat
+from microcoder.training.chat import check_options, encode_chats, end_token_ids, render_chat
 from microcoder.training.generation import sample_responses
-from microcoder.training.rollouts import end_token_ids
 from microcoder.training.weights import load_checkpoint, load_tokenizer, model_source
 
 Chat = Sequence[dict[str, str]]

@@ -44,7 +44,7 @@ def make_trainer(checkpoint: Path, folder: Path, *options: str) -> Any:
     from transformers import PreTrainedTokenizerFast
     from verl.trainer.ppo.v1 import get_trainer_cls
 
-    from microcoder.training.rollouts import RolloutReader
+    from microcoder.training.chat import RolloutReader
 
     config = compose(f"+microcoder.run_dir={folder}", f"actor_rollout_ref.model.path={checkpoint}", *options)
     trainer = get_trainer_cls("microcoder")(config)

@@ -17,7 +17,7 @@ from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engine_inputs import EngineInputs
+from microcoder.training.engines import EngineInputs
 from microcoder.training.engines.trl import engine
 from microcoder.training.engines.trl.sampling import apart, set_sampling, start_sampler
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
@@ -38,7 +38,7 @@ def build(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCod
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes})
     policy = engine.load_policy(config, observer=Observer())
     inputs = EngineInputs(config, policy, load_tasks(config), judge, RunDirectory(run), Observer())
-    trainer = engine._build_trainer(inputs, RunClock())
+    trainer = engine.build_trainer(inputs, RunClock())
     assert trainer.model is not None
     trainer.model.train()
     return trainer

@@ -20,7 +20,7 @@ from microcoder.training.chat import check_options, encode_prompts
 from microcoder.training.checkpoints import STAGING, copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engine_inputs import EngineInputs
+from microcoder.training.engines import EngineInputs
 from microcoder.training.engines.trl.arguments import build_arguments
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer, ProbeMade
 from microcoder.training.engines.trl.vllm_backend import (
@@ -100,7 +100,7 @@ def train(
     config, run = inputs.config, inputs.run
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
     torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
-    trainer = _build_trainer(inputs, run_clock)
+    trainer = build_trainer(inputs, run_clock)
     for callback in callbacks:
         trainer.add_callback(callback)
     with stop_between_steps(trainer, inputs.observer), name_lost_server(config):
@@ -111,18 +111,22 @@ def train(
 
 def probe(inputs: EngineInputs) -> None:
     """Probe the untrained model and record the temperature that was chosen; train nothing."""
-    trainer = _build_trainer(inputs, RunClock())
+    trainer = build_trainer(inputs, RunClock())
     trainer.ends_after_probe = True
     # As training begins, and only then, the model is wrapped as it will be trained: precision, shards, sampler.
     with suppress(ProbeMade), name_lost_server(inputs.config):
         trainer.train()
 
 
-def _build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrainer:
-    config, tasks, run = inputs.config, inputs.tasks, inputs.run
-    policy: Policy = inputs.policy
+def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrainer:
+    """Return the trainer of a run, its sampler loaded and checked.
+
+    Raises:
+        ConfigError: TRL or vLLM refuses the recipe.
+    """
+    config, policy = inputs.config, inputs.policy
     batches = cut_batches(config, num_processes=_processes().num_processes)
-    longest = _longest_prompt_tokens(config, policy, tasks)
+    longest = _longest_prompt_tokens(config, policy, inputs.tasks)
     check_model_length(
         config,
         model_tokens=getattr(policy.model.config, "max_position_embeddings", None),
@@ -130,20 +134,13 @@ def _build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrain
     )
     try:
         with name_lost_server(config):
+            staging = inputs.run.checkpoints / STAGING
             trainer = MicroCoderTrainer(
-                config=config,
+                inputs,
                 batches=batches,
-                arguments=build_arguments(
-                    config, batches, output_dir=run.checkpoints / STAGING, longest_prompt_tokens=longest
-                ),
-                model=policy.model,
-                tokenizer=policy.tokenizer,
+                arguments=build_arguments(config, batches, output_dir=staging, longest_prompt_tokens=longest),
                 peft_config=build_adapter(config),
-                tasks=tasks,
-                judge=inputs.judge,
-                run=run,
                 run_clock=run_clock,
-                observer=inputs.observer,
             )
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]

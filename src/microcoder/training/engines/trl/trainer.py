@@ -13,34 +13,36 @@ from typing import Any, TypeVar
 from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
-from microcoder.evaluator.protocols import BatchJudge
 from microcoder.metrics import ScoredRollout
-from microcoder.runs import RunDirectory
 from microcoder.training.algorithm.filtering import sample_mixed_groups
 from microcoder.training.algorithm.schedules import order_problems, staged_value
 from microcoder.training.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.batching import Batches
-from microcoder.training.chat import opens_thinking, render_chat
+from microcoder.training.chat import RolloutReader, opens_thinking, render_chat
 from microcoder.training.checkpoints import STAGING, best_step, publish_checkpoint
 from microcoder.training.clocks import PhaseClock, RunClock
-from microcoder.training.config import TrainConfig
 from microcoder.training.early_judging import EarlyJudge
+from microcoder.training.engines import EngineInputs
 from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
-from microcoder.training.engines.trl.resampling import SampledGroup, join_generated, split_generated
-from microcoder.training.engines.trl.sampling import apart, set_sampling, start_sampler
+from microcoder.training.engines.trl.sampling import (
+    SampledGroup,
+    apart,
+    join_generated,
+    set_sampling,
+    split_generated,
+    start_sampler,
+)
 from microcoder.training.engines.trl.token_figures import Watched, add_tokens, watch_tokens
 from microcoder.training.mismatch import correct_mismatch, note_mismatch
-from microcoder.training.observer import Observer
 from microcoder.training.probe import choose_tasks, has_probe, measure_grid, probe_digest, write_probe
 from microcoder.training.recorder import Recorder, summarise_step
 from microcoder.training.reward_config import build_extractor, build_rewards
-from microcoder.training.rollouts import RolloutReader
 from microcoder.training.sampling_config import DiversityTemperature
-from microcoder.training.tasks import Task, Tasks
+from microcoder.training.tasks import Task
 from microcoder.types import Prompt, Rollout
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -67,21 +69,16 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def __init__(
         self,
+        inputs: EngineInputs,
         *,
-        config: TrainConfig,
         batches: Batches,
         arguments: GRPOConfig,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
         peft_config: LoraConfig | None,
-        tasks: Tasks,
-        judge: BatchJudge,
-        run: RunDirectory,
         run_clock: RunClock,
-        observer: Observer,
     ) -> None:
+        config, tasks, tokenizer = inputs.config, inputs.tasks, inputs.policy.tokenizer
         self.config, self.batches = config, batches
-        self.judge, self.run, self.run_clock, self.observer = judge, run, run_clock, observer
+        self.judge, self.run, self.run_clock, self.observer = inputs.judge, inputs.run, run_clock, inputs.observer
         self.train_tasks = {task.problem.id: task for task in tasks.train}
         self.heldout_tasks = tasks.heldout
         self.step_limit = config.rollout.max_response_tokens
@@ -89,12 +86,12 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.extract = build_extractor(config.extractor)
         self.rules = self._build_rules(self.step_limit)
         self.recorder = Recorder(
-            run,
+            inputs.run,
             schedule=config.rollout.temperature,
             watch=config.rollout.diversity_watch,
             learning_rate=config.optimizer.learning_rate,
         )
-        self.clock = PhaseClock(observer)
+        self.clock = PhaseClock(inputs.observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
         self.opens_thinking = opens_thinking(tokenizer, config.prompt.chat_template_options)
@@ -104,11 +101,11 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
         self._asked: Sequence[Task] = ()
-        self._early = EarlyJudge(judge)
+        self._early = EarlyJudge(inputs.judge)
         self._updates: list[dict[str, float]] = []
         self._watched: Watched | None = None
         super().__init__(
-            model=model,
+            model=inputs.policy.model,
             args=arguments,
             reward_funcs=self._reward,
             train_dataset=self._order(tasks.train),
