@@ -19,8 +19,6 @@ from microcoder.insights.jobs import Job, MeasuredValue
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.config import TrainConfig
 
-_EVALUATION_SEED = 1_000_003
-
 
 def step_under_rules(
     job: Job, *, rules: dict[str, dict[str, Any]], repeat_window_tokens: int = 10
@@ -41,7 +39,7 @@ def step_under_rules(
     """
     first: RunDirectory | None = None
     # Held-out problems are sampled under one seed in all runs; here each seed is to have its own responses.
-    one_step = {"num_steps": 1, "evaluation.seed": _EVALUATION_SEED + 1000 * job.seed}
+    one_step = {"num_steps": 1, "evaluation.seed": job.config.evaluation.seed + 1000 * job.seed}
     for level, keys in rules.items():
         config = load_config(TrainConfig, layers=[job.config.model_dump(mode="json"), keys, one_step])
         run = _train(config, job.folder / re.sub(r"\W+", "_", level))

@@ -24,10 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from microcoder.insights.history import History
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from microcoder.insights.effects import Array
 
 Metric = Literal[
     "accuracy",

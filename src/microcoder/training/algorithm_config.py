@@ -11,16 +11,7 @@ from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
 from microcoder.training.algorithm.advantages import load_advantage
 from microcoder.training.algorithm.masking import ConditionalMasking, Masking, SoftPenalty, StopProperly
-from microcoder.training.loss_config import (
-    AdaptiveEntropy,
-    AnyLoss,
-    DapoLoss,
-    DrGrpoLoss,
-    Engine,
-    Entropy,
-    LuspoLoss,
-    NoEntropyTerm,
-)
+from microcoder.training.loss_config import AnyLoss, DapoLoss, DrGrpoLoss, Engine, LuspoLoss
 
 MOVED = {
     "loss_normalisation": 'algorithm.loss ("dapo", "grpo", "dr_grpo" and others)',
@@ -50,6 +41,50 @@ class DynamicFiltering(Config):
     max_rounds: int = Field(default=3, ge=2)
     """Sampling rounds per step, the first included; groups without reward variance are kept after the last, with zero
     advantages."""
+
+
+class NoEntropyTerm(Config):
+    """No entropy term."""
+
+    kind: Literal["none"] = "none"
+
+
+class EntropyBonus(Config):
+    """Subtract coefficient x mean token entropy from the loss."""
+
+    kind: Literal["bonus"]
+    coefficient: float = Field(gt=0)
+
+
+class AdaptiveEntropy(Config):
+    """A bonus while entropy is at or below a target, with an adaptive coefficient (Skywork-OR1; TRL's)."""
+
+    kind: Literal["adaptive"]
+    target: float = Field(gt=0)
+    """Nats per token; near the `entropy` of the first steps, so that it acts before entropy collapses."""
+    coefficient: float = Field(default=0.0, ge=0)
+    """At the start."""
+    step: float = Field(default=0.005, gt=0)
+    """Step of the coefficient: added after an update below the target, subtracted after one above."""
+    least: float = Field(default=0.0, ge=0)
+    """Of the coefficient."""
+    most: float = Field(default=1.0, gt=0)
+    """Of the coefficient."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if not self.least <= self.coefficient <= self.most:
+            yield (
+                f"coefficient={self.coefficient:g} is not between least={self.least:g} and most={self.most:g}; "
+                f"try {min(max(self.coefficient, self.least), self.most):g}"
+            )
+
+
+Entropy = Annotated[
+    Annotated[NoEntropyTerm, Tag("none")]
+    | Annotated[EntropyBonus, Tag("bonus")]
+    | Annotated[AdaptiveEntropy, Tag("adaptive")],
+    kind_or("none"),
+]
 
 
 class AlgorithmConfig(Config):

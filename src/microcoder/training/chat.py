@@ -13,7 +13,6 @@ from typing import Any
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from microcoder.errors import ConfigError
-from microcoder.training.tasks import Task
 from microcoder.types import Prompt, Rollout
 
 Chat = Sequence[Mapping[str, str]]
@@ -131,29 +130,18 @@ class RolloutReader:
     opens_thinking: bool
     """See `chat.opens_thinking`."""
 
-    def read(self, task: Task, responses: Sequence[Sequence[int]], *, max_response_tokens: int) -> list[Rollout]:
+    def read(
+        self, problem_id: str, prompt: str, responses: Sequence[Sequence[int]], *, max_response_tokens: int
+    ) -> list[Rollout]:
         """Return the rollouts of one problem's responses."""
         texts = self.tokenizer.batch_decode([list(ids) for ids in responses], skip_special_tokens=True)
         return [
-            self.make_rollout(
-                task.problem.id, task.prompt.text, ids, text=text, max_response_tokens=max_response_tokens
+            Rollout(
+                problem_id=problem_id,
+                prompt=prompt,
+                completion=f"<think>{text}" if self.opens_thinking else text,
+                token_ids=tuple(token_ids),
+                is_truncated=len(token_ids) >= max_response_tokens and token_ids[-1] not in self.end_ids,
             )
-            for text, ids in zip(texts, responses, strict=True)
+            for text, token_ids in zip(texts, responses, strict=True)
         ]
-
-    def read_one(self, problem_id: str, prompt: str, token_ids: Sequence[int], *, max_response_tokens: int) -> Rollout:
-        """Return the rollout of one response."""
-        (text,) = self.tokenizer.batch_decode([list(token_ids)], skip_special_tokens=True)
-        return self.make_rollout(problem_id, prompt, token_ids, text=text, max_response_tokens=max_response_tokens)
-
-    def make_rollout(
-        self, problem_id: str, prompt: str, token_ids: Sequence[int], *, text: str, max_response_tokens: int
-    ) -> Rollout:
-        """Return the rollout of a response that was decoded."""
-        return Rollout(
-            problem_id=problem_id,
-            prompt=prompt,
-            completion=f"<think>{text}" if self.opens_thinking else text,
-            token_ids=tuple(token_ids),
-            is_truncated=len(token_ids) >= max_response_tokens and token_ids[-1] not in self.end_ids,
-        )

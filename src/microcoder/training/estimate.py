@@ -42,7 +42,7 @@ class Speeds:
 
 
 def read_speeds(run: RunDirectory) -> Speeds:
-    """Return the speeds of a run, its first step left out where there are more: it warms up.
+    """Return the speeds of a run, without its first step if there are more: it warms up.
 
     Raises:
         ConfigError: the folder has no measured step.
@@ -135,7 +135,7 @@ def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = No
     parameters = None if architecture is None else count_parameters(architecture)
     filtering = config.algorithm.group_filtering
     rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1
-    heldout, heldout_tokens = _count_heldout(config)
+    heldout, heldout_tokens = count_heldout(config)
     generate, after, update = _hours(config, parameters, device, speeds, rounds * tokens, heldout_tokens, tokens)
     tests = (rounds * rollouts + heldout) * (
         CPU_SECONDS_PER_PROGRAM + CPU_SECONDS_PER_TEST * _tests_per_problem(config)
@@ -192,7 +192,7 @@ def _hours(
     ]
 
 
-def _count_heldout(config: TrainConfig) -> tuple[int, int]:
+def count_heldout(config: TrainConfig) -> tuple[int, int]:
     """Return the responses, and their tokens at most, of all evaluations and of the probe."""
     evaluation, rollout = config.evaluation, config.rollout
     steps = config.num_steps

@@ -1,6 +1,4 @@
-"""The policy loss of a recipe, by name, and the entropy term beside it.
-
-Each name brings the options that belong to it, at its paper's values.
+"""The policy loss of a recipe, by name. Each name brings the options that belong to it, at its paper's values.
 
 w is the ratio of a token's probability now to that when it was sampled, s the geometric mean of w over a response, A
 the advantage. A loss is computed by the engine; what it is divided by is said in docs/algorithms.md.
@@ -233,47 +231,3 @@ AnyLoss = Annotated[
     kind_or("dapo"),
 ]
 """`loss = "cispo"`, or with its options `loss = {kind = "cispo", max_ratio = 4}`."""
-
-
-class NoEntropyTerm(Config):
-    """No entropy term."""
-
-    kind: Literal["none"] = "none"
-
-
-class EntropyBonus(Config):
-    """Subtract coefficient x mean token entropy from the loss."""
-
-    kind: Literal["bonus"]
-    coefficient: float = Field(gt=0)
-
-
-class AdaptiveEntropy(Config):
-    """A bonus while entropy is at or below a target, with an adaptive coefficient (Skywork-OR1; TRL's)."""
-
-    kind: Literal["adaptive"]
-    target: float = Field(gt=0)
-    """Nats per token; near the `entropy` of the first steps, so that it acts before entropy collapses."""
-    coefficient: float = Field(default=0.0, ge=0)
-    """At the start."""
-    step: float = Field(default=0.005, gt=0)
-    """Step of the coefficient: added after an update below the target, subtracted after one above."""
-    least: float = Field(default=0.0, ge=0)
-    """Of the coefficient."""
-    most: float = Field(default=1.0, gt=0)
-    """Of the coefficient."""
-
-    def _contradictions(self) -> Iterator[str]:
-        if not self.least <= self.coefficient <= self.most:
-            yield (
-                f"coefficient={self.coefficient:g} is not between least={self.least:g} and most={self.most:g}; "
-                f"try {min(max(self.coefficient, self.least), self.most):g}"
-            )
-
-
-Entropy = Annotated[
-    Annotated[NoEntropyTerm, Tag("none")]
-    | Annotated[EntropyBonus, Tag("bonus")]
-    | Annotated[AdaptiveEntropy, Tag("adaptive")],
-    kind_or("none"),
-]

@@ -38,7 +38,7 @@ from microcoder.training.weights import load_checkpoint, silence_transformers
 
 
 def _processes() -> PartialState:
-    # The first call decides for the process; without a GPU it must be told to talk over gloo.
+    # The first call decides for the process; without a GPU it must choose gloo.
     return PartialState(cpu=not torch.cuda.is_available())
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from microcoder.training.algorithm_config import AlgorithmConfig
+from microcoder.training.algorithm_config import AdaptiveEntropy, AlgorithmConfig, EntropyBonus
 from microcoder.training.loss_config import (
-    AdaptiveEntropy,
     CispoLoss,
     ClippedLoss,
-    EntropyBonus,
     GspoLoss,
     LuspoLoss,
     SapoLoss,

@@ -219,11 +219,10 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             limit: of a response, in tokens.
         """
         self._early = early = EarlyJudge(self.judge)
-        reader = RolloutReader(self.tokenizer, self.eos_token_ids, self.opens_thinking)
 
         def begin(rows: Sequence[int], responses: Sequence[list[int]]) -> None:
             for row, response in zip(rows, responses, strict=True):
-                (rollout,) = reader.read(asked[row], [response], max_response_tokens=limit)
+                ((rollout,),) = self._rollouts([response], [asked[row]], limit)
                 early.begin(read_program(rollout, asked[row].problem, self.extract), asked[row].problem)
 
         # With a sibling limit verdicts depend on those before them: the judge then orders all of them itself.
@@ -268,7 +267,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         reader = RolloutReader(self.tokenizer, self.eos_token_ids, self.opens_thinking)
         groups = _cut(completion_ids, len(completion_ids) // len(tasks_P))
         return [
-            reader.read(task, group, max_response_tokens=max_response_tokens)
+            reader.read(task.problem.id, task.prompt.text, group, max_response_tokens=max_response_tokens)
             for task, group in zip(tasks_P, groups, strict=True)
         ]
 

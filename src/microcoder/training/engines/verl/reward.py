@@ -115,7 +115,7 @@ class JudgeRewardManager(RewardManagerBase):
         problem = await asyncio.to_thread(self._find_problem, row, extra)
         name, sampling = problem_name(extra, source), row.get(COLUMN) or {"max_response_tokens": self._limit, "step": 0}
         limit = sampling["max_response_tokens"]
-        rollout = self.reader.read_one(name, "", token_ids, max_response_tokens=limit)
+        (rollout,) = self.reader.read(name, "", [token_ids], max_response_tokens=limit)
         program = self.extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
         verdict = await self.judge.judge_async(program, problem)
         draft = None

@@ -67,10 +67,10 @@ def read_sessions(
         limit = row[COLUMN]["max_response_tokens"] if row[COLUMN] else max_response_tokens
         extra = (row["extra_fields"] or {}).get("reward_extra_info") or {}
         chat = row["raw_prompt"]
-        rollout = reader.read_one(
+        (rollout,) = reader.read(
             problem_name(row["extra_info"], row["data_source"] or ""),
             str(chat[-1]["content"]) if chat else "",
-            row["responses"],
+            [row["responses"]],
             max_response_tokens=limit,
         )
         language = (row["extra_info"] or {}).get("language", "python")

@@ -1,4 +1,4 @@
-"""What the plug-in is told: verl's own configuration with a table `microcoder` beside it, `+microcoder.KEY=VALUE`.
+"""Settings of the plug-in: verl's own configuration with a table `microcoder` beside it, `+microcoder.KEY=VALUE`.
 
 Each key is a table or key of a recipe under the same name, so that a verl user and a recipe say the same thing alike.
 """

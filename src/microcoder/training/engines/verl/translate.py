@@ -302,7 +302,7 @@ def _has_own_correction(config: TrainConfig) -> bool:
 
 
 def _plugin(config: TrainConfig, place: Place) -> dict[str, Any]:
-    """Return what the plug-in is told: tables of the recipe, where they differ from what it takes for granted."""
+    """Return the plug-in's settings: tables of the recipe that differ from its defaults."""
     algorithm, rollout, evaluation = config.algorithm, config.rollout, config.evaluation
     is_own = algorithm.advantage not in ADVANTAGES
     # On the nodes of a cluster are verl's reward workers, each with a judge.
