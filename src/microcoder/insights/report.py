@@ -225,12 +225,8 @@ def _points(difference: Estimate | None) -> str:
     """Percentage points, signed."""
     if difference is None:
         return _DASH
-    value, low, high = (_signed(100 * x) for x in (difference.value, difference.low, difference.high))
-    return f"{value} ({low} to {high})"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−")  # noqa: RUF001
+    value, low, high = (f"{100 * x:+.1f}" for x in (difference.value, difference.low, difference.high))
+    return f"{value} ({low} to {high})".replace("-", "−")  # noqa: RUF001
 
 
 def _shown(value: object) -> str:

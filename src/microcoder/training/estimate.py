@@ -52,27 +52,17 @@ def read_speeds(run: RunDirectory) -> Speeds:
     measured = [row for row in rows if row["seconds"].get("generate") and row["seconds"].get("update")]
     if not measured:
         raise ConfigError(f"{run.root} has no measured step; pass the folder of a run that has, or leave it out")
+    counted = [(row["seconds"], sum(row["outcomes"].values()), row["length_mean"]) for row in measured]
+    judged = [(s.get("judge", 0.0) + s.get("judge_beside", 0.0)) / rollouts for s, rollouts, _ in counted]
     return Speeds(
-        sampled_per_second=median(_tokens(row) / row["seconds"]["generate"] for row in measured),
-        trained_per_second=median(_tokens(row) / row["seconds"]["update"] for row in measured),
-        judge_seconds_per_rollout=median(_judge_seconds(row) / _rollouts(row) for row in measured),
+        sampled_per_second=median(length * rollouts / s["generate"] for s, rollouts, length in counted),
+        trained_per_second=median(length * rollouts / s["update"] for s, rollouts, length in counted),
+        judge_seconds_per_rollout=median(judged),
         mean_length=median(row["length_mean"] for row in measured),
         max_response_tokens=int(median(row["max_response_tokens"] for row in measured)),
         num_steps=len(measured),
         source=f"measured over {len(measured)} steps of {run.root}",
     )
-
-
-def _rollouts(row: dict[str, Any]) -> int:
-    return sum(row["outcomes"].values())
-
-
-def _tokens(row: dict[str, Any]) -> float:
-    return row["length_mean"] * _rollouts(row)
-
-
-def _judge_seconds(row: dict[str, Any]) -> float:
-    return row["seconds"].get("judge", 0.0) + row["seconds"].get("judge_beside", 0.0)
 
 
 GPU_FLOPS_PER_SECOND = 4e14

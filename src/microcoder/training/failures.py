@@ -49,7 +49,9 @@ def measure_room(config: TrainConfig, root: Path) -> DiskSpace:
     """Return the disk space of a run's checkpoints, measured on the latest if there is one, and the free space."""
     run = RunDirectory(root)
     step = run.latest_checkpoint_step()
-    size = _folder_bytes(run.checkpoint(step)) if step is not None else _least_checkpoint_bytes(config)
+    size = _least_checkpoint_bytes(config)
+    if step is not None:
+        size = sum(path.stat().st_size for path in run.checkpoint(step).rglob("*") if path.is_file())
     nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
     kept = config.checkpoint.keep + config.checkpoint.keep_best + 1
     return DiskSpace(nearest, shutil.disk_usage(nearest).free, size, kept)
@@ -78,10 +80,6 @@ def _least_checkpoint_bytes(config: TrainConfig) -> float | None:
     return None if parameters is None else parameters * (each + config.optimizer.moment_bytes(each))
 
 
-def _folder_bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 _LITTLE_BYTES = 64 << 20
 _WRITING = re.compile(r"inline_container|PytorchStreamWriter", re.IGNORECASE)
 """torch.save, which says nothing of the reason."""
@@ -107,7 +105,9 @@ def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
     except Exception as error:
         if (cause := explain_failure(error, config, run)) is None:
             raise
-        raise TrainingError(f"{cause}; {_how_to_resume(run)}") from error
+        step = run.latest_checkpoint_step()
+        then = "starts the run again" if step is None else f"resumes the run after step {step}"
+        raise TrainingError(f"{cause}; the same command {then}") from error
 
 
 def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory) -> str | None:
@@ -155,11 +155,6 @@ def _how_to_shrink(config: TrainConfig) -> str:
     ways.append(f"lower rollout.max_response_tokens (now {config.rollout.max_response_tokens})")
     ways.append(f"in evaluations, evaluation.batch_rollouts (now {config.evaluation.batch_rollouts})")
     return ", or ".join(ways)
-
-
-def _how_to_resume(run: RunDirectory) -> str:
-    step = run.latest_checkpoint_step()
-    return "the same command " + ("starts the run again" if step is None else f"resumes the run after step {step}")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

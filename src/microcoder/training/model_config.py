@@ -81,6 +81,11 @@ class LoraAdapter(Config):
     use_dora: bool = False
     """DoRA: train magnitude and direction separately; slower."""
 
+    @property
+    def peft_modules(self) -> str | list[str]:
+        """The adapted layers as PEFT takes them."""
+        return self.target_modules if isinstance(self.target_modules, str) else list(self.target_modules)
+
 
 class HuggingFaceModel(Config):
     """A causal language model in Hugging Face format."""

@@ -235,7 +235,7 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         raise TrainingError(
             f"{run.root} began with another version of {edited}; restore the original, or use another --run-dir"
         )
-    imported, now = (_importable(judged_by) for judged_by in (recorded, manifest))
+    imported, now = (judged_by["environment"]["packages"]["pins"] for judged_by in (recorded, manifest))
     if imported != now:
         raise TrainingError(
             f"{run.root} began with programs that import the packages {json.dumps(imported)}, now it is "
@@ -282,11 +282,6 @@ def _find_edited(began: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, 
         if known.get((record["noun"], record["reference"])) != record["digest"]:
             return f"{record['noun']} {record['reference']} ({record['file']})"
     return None
-
-
-def _importable(manifest: Mapping[str, Any]) -> list[str]:
-    """Return the packages that programs may import, from the manifest of a run."""
-    return manifest["environment"]["packages"]["pins"]
 
 
 def _report_finished(run: RunDirectory, observer: Observer) -> dict[str, Any]:

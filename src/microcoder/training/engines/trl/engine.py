@@ -103,7 +103,7 @@ def train(
     trainer = build_trainer(inputs, run_clock)
     for callback in callbacks:
         trainer.add_callback(callback)
-    with stop_between_steps(trainer, inputs.observer), name_lost_server(config):
+    with stop_between_steps(trainer.request_stop, inputs.observer), name_lost_server(config):
         trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
     if trainer.steps_done < config.num_steps:
         raise KeyboardInterrupt
@@ -175,12 +175,11 @@ def build_adapter(config: TrainConfig) -> LoraConfig | None:
     """Return the LoRA adapter of a recipe; None trains all weights."""
     if (lora := config.weights.lora) is None:
         return None
-    modules = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
     return LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
-        target_modules=modules,
+        target_modules=lora.peft_modules,
         exclude_modules=list(lora.exclude_modules) or None,
         modules_to_save=list(lora.modules_to_save) or None,
         use_rslora=lora.use_rslora,

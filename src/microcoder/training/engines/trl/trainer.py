@@ -121,6 +121,11 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         """Whole steps behind us."""
         return self.state.global_step // self.batches.updates_per_step
 
+    def request_stop(self) -> bool:
+        """Ask to stop after the step; return False if that was asked before."""
+        is_new, self.stop_requested = not self.stop_requested, True
+        return is_new
+
     # --- sampling and scoring: one call a step ---------------------------------------------------------------
 
     def _build_rules(self, max_response_tokens: int) -> Rules:

@@ -36,24 +36,15 @@ from microcoder.training.warmstart import find_model
 from microcoder.training.weights import load_tokenizer, silence_transformers
 
 SOURCE = "microcoder"
+_TEXT = pa.string()
 _SCHEMA = pa.schema(
-    [
-        ("data_source", pa.string()),
-        ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
-        ("ability", pa.string()),
-        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
-        (
-            "extra_info",
-            pa.struct(
-                [
-                    ("index", pa.int64()),
-                    ("problem_id", pa.string()),
-                    ("language", pa.string()),
-                    ("split", pa.string()),
-                ]
-            ),
-        ),
-    ]
+    {
+        "data_source": _TEXT,
+        "prompt": pa.list_(pa.struct({"role": _TEXT, "content": _TEXT})),
+        "ability": _TEXT,
+        "reward_model": pa.struct({"style": _TEXT, "ground_truth": _TEXT}),
+        "extra_info": pa.struct({"index": pa.int64(), "problem_id": _TEXT, "language": _TEXT, "split": _TEXT}),
+    }
 )
 
 

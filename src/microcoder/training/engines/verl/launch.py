@@ -62,6 +62,13 @@ def run_verl(
     begins = log_file.stat().st_size if log_file.exists() else 0
     command = [sys.executable, "-m", "verl.trainer.main_ppo", *launch.words]
     watcher = _Watcher(run, config, observer)
+
+    def ask() -> bool:
+        """Ask by a file that the trainer looks for: it runs in another process, perhaps on another machine."""
+        is_new = not stop_file(run).exists()
+        stop_file(run).touch()
+        return is_new
+
     observer.phase("start verl")
     with log_file.open("ab") as log:
         process = subprocess.Popen(
@@ -73,7 +80,7 @@ def run_verl(
             preexec_fn=_die_with_parent,
         )
         try:
-            with stop_between_steps(_Stopper(run), observer):
+            with stop_between_steps(ask, observer):
                 while process.poll() is None:
                     watcher.look()
                     time.sleep(POLL_SECONDS)
@@ -96,21 +103,6 @@ def find_cause(log_file: Path, begins: int) -> str | None:
     found = [match for line in lines if (match := _ERROR.match(line.strip()))]
     found.sort(key=lambda match: match[1] in OWN_ERRORS)
     return f"{found[-1][2].strip()} ({found[-1][1]})" if found else None
-
-
-class _Stopper:
-    """Ctrl-C, as a file that the trainer looks for: it runs in another process, perhaps on another machine."""
-
-    def __init__(self, run: RunDirectory) -> None:
-        self._file = stop_file(run)
-
-    @property
-    def stop_requested(self) -> bool:
-        return self._file.exists()
-
-    @stop_requested.setter
-    def stop_requested(self, value: bool) -> None:
-        self._file.touch()
 
 
 class _Watcher:

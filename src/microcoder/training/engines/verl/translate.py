@@ -231,9 +231,7 @@ def _actor(config: TrainConfig) -> dict[str, Any]:
         decided |= {
             f"{MODEL}.lora_rank": lora.rank,
             f"{MODEL}.lora_alpha": lora.alpha,
-            f"{MODEL}.target_modules": lora.target_modules
-            if isinstance(lora.target_modules, str)
-            else list(lora.target_modules),
+            f"{MODEL}.target_modules": lora.peft_modules,
             **({f"{MODEL}.exclude_modules": list(lora.exclude_modules)} if lora.exclude_modules else {}),
         }
     return decided
