@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, Discriminator, ValidationError, model_validator
 
@@ -41,8 +41,19 @@ class Config(Record):
     @model_validator(mode="before")
     @classmethod
     def _kind_alone(cls, value: object) -> object:
-        """A kind without options may be written as its name: `loss = "cispo"`."""
-        return {"kind": value} if isinstance(value, str) and "kind" in cls.model_fields else value
+        """A kind, or a name, without options may be written by itself: `loss = "cispo"`."""
+        key = next((key for key in ("kind", "name") if key in cls.model_fields), None)
+        return {key: value} if isinstance(value, str) and key is not None else value
+
+    def _contradictions(self) -> Iterator[str]:
+        """Yield what is wrong with these values together, and what to type; the first is the error at load."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        for contradiction in self._contradictions():
+            raise ValueError(contradiction)
+        return self
 
 
 def _wants_a_list(annotation: object, value: object) -> bool:

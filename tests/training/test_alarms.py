@@ -42,7 +42,9 @@ HEALTHY = StepMetrics(
 
 
 def names(metrics: StepMetrics, diversities: tuple[float, ...] = (0.7,)) -> list[str]:
-    alarms = find_alarms(metrics, diversities=diversities, watch=DiversityWatch(window_steps=10))
+    *before, last = diversities
+    history = [{"diversity": value} for value in before]
+    alarms = find_alarms(replace(metrics, diversity=last), history=history, watch=DiversityWatch(window_steps=10))
     assert all(alarm.cause and alarm.fix for alarm in alarms)
     return [alarm.name for alarm in alarms]
 
@@ -64,9 +66,7 @@ def test_each_alarm_by_what_it_is_for() -> None:
 def test_flat_groups_are_distinguished_by_their_cause() -> None:
     flat = replace(HEALTHY, zero_variance_share=1.0)
     for accuracy, fix in ((0.99, "harder problems"), (0.01, "easier problems"), (None, "easier problems")):
-        (alarm,) = find_alarms(
-            replace(flat, sampled_accuracy=accuracy), diversities=(), watch=DiversityWatch(window_steps=10)
-        )
+        (alarm,) = find_alarms(replace(flat, sampled_accuracy=accuracy), watch=DiversityWatch(window_steps=10))
         assert fix in str(alarm)
 
 

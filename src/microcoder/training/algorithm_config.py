@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag, field_validator, model_validator
@@ -11,7 +11,6 @@ from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
 from microcoder.training.algorithm.advantages import load_advantage
 from microcoder.training.algorithm.masking import ConditionalMasking, Masking, SoftPenalty, StopProperly
-from microcoder.training.entropy_config import AdaptiveEntropy, Entropy, NoEntropyTerm
 from microcoder.training.loss_config import AnyLoss, DapoLoss, DrGrpoLoss, Engine, LuspoLoss
 
 MOVED = {
@@ -42,6 +41,50 @@ class DynamicFiltering(Config):
     max_rounds: int = Field(default=3, ge=2)
     """Sampling rounds per step, the first included; groups without reward variance are kept after the last, with zero
     advantages."""
+
+
+class NoEntropyTerm(Config):
+    """No entropy term."""
+
+    kind: Literal["none"] = "none"
+
+
+class EntropyBonus(Config):
+    """Subtract coefficient x mean token entropy from the loss."""
+
+    kind: Literal["bonus"]
+    coefficient: float = Field(gt=0)
+
+
+class AdaptiveEntropy(Config):
+    """A bonus while entropy is at or below a target, with an adaptive coefficient (Skywork-OR1; TRL's)."""
+
+    kind: Literal["adaptive"]
+    target: float = Field(gt=0)
+    """Nats per token; near the `entropy` of the first steps, so that it acts before entropy collapses."""
+    coefficient: float = Field(default=0.0, ge=0)
+    """At the start."""
+    step: float = Field(default=0.005, gt=0)
+    """Step of the coefficient: added after an update below the target, subtracted after one above."""
+    least: float = Field(default=0.0, ge=0)
+    """Of the coefficient."""
+    most: float = Field(default=1.0, gt=0)
+    """Of the coefficient."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if not self.least <= self.coefficient <= self.most:
+            yield (
+                f"coefficient={self.coefficient:g} is not between least={self.least:g} and most={self.most:g}; "
+                f"try {min(max(self.coefficient, self.least), self.most):g}"
+            )
+
+
+Entropy = Annotated[
+    Annotated[NoEntropyTerm, Tag("none")]
+    | Annotated[EntropyBonus, Tag("bonus")]
+    | Annotated[AdaptiveEntropy, Tag("adaptive")],
+    kind_or("none"),
+]
 
 
 class AlgorithmConfig(Config):
@@ -106,27 +149,20 @@ class AlgorithmConfig(Config):
                     raise
         return value
 
-    @model_validator(mode="after")
-    def _maxrl_has_a_positive_mean(self) -> AlgorithmConfig:
+    def _contradictions(self) -> Iterator[str]:
         masking = self.masking
         lowers = isinstance(masking, SoftPenalty) or (isinstance(masking, StopProperly) and masking.penalty > 0)
         if self.advantage == "maxrl" and lowers:
-            raise ValueError(
+            yield (
                 f'advantage = "maxrl" divides by the mean reward, which masking.kind = "{masking.kind}" can make zero '
                 'or negative; use advantage = "grpo", or a mask in the place of the penalty'
             )
-        return self
-
-    @model_validator(mode="after")
-    def _masks_leave_a_denominator_of_tokens(self) -> AlgorithmConfig:
-        if self.masking.excluded_from != "denominator":
-            return self
-        if self.loss.divides_by == "responses" and not self.kl_coefficient and isinstance(self.entropy, NoEntropyTerm):
-            raise ValueError(
+        is_loss_alone = not self.kl_coefficient and isinstance(self.entropy, NoEntropyTerm)
+        if masking.excluded_from == "denominator" and self.loss.divides_by == "responses" and is_loss_alone:
+            yield (
                 f'masking.leave_out_of = "denominator" changes nothing with loss = "{self.loss.kind}", which divides '
                 'by the number of responses, the masked among them; use "gradient", "baseline", or loss = "dapo"'
             )
-        return self
 
     def find_foreign(self, engine: Engine) -> str | None:
         """Return what an engine lacks for this algorithm and what to type instead; None if nothing."""

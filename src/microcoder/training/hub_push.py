@@ -12,7 +12,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from microcoder.errors import ConfigError, TrainingError
 from microcoder.runs import RunDirectory
 from microcoder.training.checkpoints import list_model_files
-from microcoder.training.hub_config import HubConfig
+from microcoder.training.config import HubConfig
 from microcoder.training.model_card import render_card
 from microcoder.training.observer import Observer
 

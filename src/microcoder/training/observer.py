@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from microcoder.metrics import EvaluationMetrics, StepMetrics
-from microcoder.training.probe import Probe
+
+if TYPE_CHECKING:
+    from microcoder.training.probe import Probe
 
 
 class Observer:
-    """Receives the events of a run, and must not change it; a subclass says only what it does something about."""
+    """Receives the events of a run, and must not change it; shows nothing, but for what a subclass does."""
 
     def phase(self, name: str) -> None:
         """A phase of a step has begun."""
@@ -23,10 +27,6 @@ class Observer:
 
     def note(self, text: str) -> None:
         """A message to show."""
-
-
-class Silent(Observer):
-    """Shows nothing."""
 
 
 class Relay(Observer):

@@ -27,10 +27,9 @@ from microcoder.training.algorithm.scoring import REWARD_DRAW
 from microcoder.training.engines.verl.asking import COLUMN, problem_name
 from microcoder.training.engines.verl.judged import FIELD, Judged, build_reader
 from microcoder.training.engines.verl.settings import PluginSettings, read_settings, refuse_idle
-from microcoder.training.extractor_config import build_extractor
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.training.judging import connect
-from microcoder.training.reward_config import build_rewards
+from microcoder.training.reward_config import build_extractor, build_rewards
 from microcoder.types import Problem
 
 _PROBLEMS_KEPT = 256
@@ -116,7 +115,7 @@ class JudgeRewardManager(RewardManagerBase):
         problem = await asyncio.to_thread(self._find_problem, row, extra)
         name, sampling = problem_name(extra, source), row.get(COLUMN) or {"max_response_tokens": self._limit, "step": 0}
         limit = sampling["max_response_tokens"]
-        rollout = self.reader.read_one(name, "", token_ids, max_response_tokens=limit)
+        (rollout,) = self.reader.read(name, "", [token_ids], max_response_tokens=limit)
         program = self.extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
         verdict = await self.judge.judge_async(program, problem)
         draft = None
