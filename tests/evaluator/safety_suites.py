@@ -28,6 +28,10 @@ from .hostile_resources import RESOURCES  # pyrefly: ignore[missing-import]
 from .leftovers import Leftovers  # pyrefly: ignore[missing-import]
 
 HOSTILE = {**PROGRAMS, **RESOURCES, **CALLS}
+BEYOND_TIME_AND_MEMORY = tuple(
+    name for name, (allowed, _) in HOSTILE.items() if not {Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT} & {*allowed}
+)
+"""Hostile programs that other layers stop in a container; time and memory are watched in one way everywhere."""
 
 _CANARY = Program(
     "import sys, os, math, random, csv, json\n"
@@ -197,27 +201,6 @@ def _is_allowed(verdict: Verdict, allowed: tuple[Outcome, ...] | None) -> bool:
     return not {test.verdict for test in verdict.tests} & {Outcome.ACCEPTED, Outcome.SANDBOX_FAULT}
 
 
-OUTWARD = {
-    "hostile": (
-        "fork", "fork by raw system calls", "execute a program", "take all memory", "memory beside the heap",
-        "fill the disk", "leave files for the next test", "kill the parent", "read files", "open sockets",
-        "signals through descriptors", "forge the protocol", "inodes of the scratch folder",
-        "a sparse file of a terabyte", "a file without a name", "shared anonymous memory",
-        "threads that start threads", "new namespaces", "mounts", "change of root", "trace the parent",
-        "memory of the parent", "signal the process group", "kill the process group", "kill everybody",
-        "become a daemon", "become root", "files by handle", "key rings", "memory shared by System V and POSIX",
-        "fixed folders", "links in the scratch folder", "ask the name server, call the local host",
-        "start a file that it wrote", "poison what the next test imports",
-    ),
-    "forging": (
-        "links for the checker", "write to every descriptor, built", "become another program, built",
-        "files at build time", "an array that fills the disk at build time", "the answer file",
-        "results on every descriptor", "results from the fork server's own objects",
-        "expected outputs on every descriptor", "expected outputs in /proc", "expected outputs in other processes",
-        "a process left behind", "answers kept from test to test", "bytecode for the next test", "the parent stopped",
-    ),
-}  # fmt: skip
-"""What reaches beyond its process, where other layers stand in its way in a container than on a whole machine."""
 _SEEN_TOGETHER = ("inherited descriptors",)
 """A shared process has four more, which no program could name that passes the screen."""
 

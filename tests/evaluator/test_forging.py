@@ -10,21 +10,16 @@ from microcoder.evaluator import Judge
 
 from .as_user import SETTINGS, run_python  # pyrefly: ignore[missing-import]
 from .forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
-from .safety_suites import KINDS, OUTWARD  # pyrefly: ignore[missing-import]
+from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
 
-IN_A_CONTAINER = "root without capabilities in a container"
+LONG = ("nobody", "nobody in a container", "root in a container")
 
 
 @pytest.mark.parametrize(
-    ("setting", "names"),
-    [
-        pytest.param("ourselves", (), id="ourselves"),
-        pytest.param(IN_A_CONTAINER, OUTWARD["forging"], id=f"{IN_A_CONTAINER}, what reaches out"),
-        *(pytest.param(name, (), id=name, marks=pytest.mark.long) for name in SETTINGS if name != "ourselves"),
-    ],
+    "setting", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in SETTINGS]
 )
-def test_no_forgery_is_accepted(setting: str, names: tuple[str, ...]) -> None:
-    result = run_python(["-m", "evaluator.safety_suites", "forging", *names], setting)
+def test_no_forgery_is_accepted(setting: str) -> None:
+    result = run_python(["-m", "evaluator.safety_suites", "forging"], setting)
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert report["level"] in ("full", "degraded")
