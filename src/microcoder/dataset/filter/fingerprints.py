@@ -39,7 +39,8 @@ _NAME = re.compile(r"\b[^\W\d]\w*\s*=(?!=)\s*")
 _VALUE = re.compile(r"[^\s,;\[\]{}()\"'`]+")
 _SIGNATURE = re.compile(r"def\s+(\w+)\s*\(\s*(?:self\s*,?\s*)?([^)]{0,2000})\)")
 _PLAIN_NUMBER = re.compile(r"-?\d{1,15}")
-_MAX_EXAMPLE_CHARS = 2000
+LONGEST_EXAMPLE = 2000
+"""Characters of an input or output that is compared: a larger one takes time and tells no more."""
 
 
 class ExampleKey(NamedTuple):
@@ -145,7 +146,7 @@ def example_keys(candidate: Candidate, *, max_tests: int = 50) -> frozenset[Exam
 
 
 def _example_key(given: str, printed: str) -> ExampleKey | None:
-    if not printed.strip() or len(given) > _MAX_EXAMPLE_CHARS or len(printed) > _MAX_EXAMPLE_CHARS:
+    if not printed.strip() or len(given) > LONGEST_EXAMPLE or len(printed) > LONGEST_EXAMPLE:
         return None
     before, after = _values(given), _values(printed)
     if not before or not after:

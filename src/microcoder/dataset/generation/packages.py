@@ -18,7 +18,7 @@ _VALID = (0, 42)
 """Exit codes of a validator that accepts: testlib's and its like, and those of the Kattis format."""
 
 
-_MOST_TOO_LONG = 2
+_MOST_TOO_LONG = 4
 """Outputs of one generator in one group that may be too long; the group's others are not waited for."""
 
 
