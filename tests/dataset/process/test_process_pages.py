@@ -98,6 +98,11 @@ def test_tables_of_code_are_samples_or_are_there_for_their_looks() -> None:
         ("<p>2<sup>S<sub>1</sub></sup>, <b>S<sub>i,SN<sub>i</sub></sub></b></p>", "2^(S_1), **S_(i,SN_i)**"),
         ("<p>the T<sub>i</sub>th second, x<sub>1</sub>y<sub>1</sub></p>", "the T_(i)th second, x_(1)y_1"),
         ("<p>moves 2<sup>(i-1)</sup> units</p>", "moves 2^(i-1) units"),
+        (
+            "<table><tr><td>a</td><td>b</td><tr><td>1</td><td>2</td><tr><td>3</td><td>4</td></table>",
+            "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |",
+        ),
+        ("<p>The wall<br/><code>X.X<br/>.X.</code><br/>stands.</p>", "The wall\n\n```\nX.X\n.X.\n```\n\nstands."),
         ("<p>cases\nfollow.\n<p></p>\nThe first line</p>", "cases\nfollow.\n\nThe first line"),
     ],
 )

@@ -95,6 +95,17 @@ def html_to_markdown(text: str) -> str:
         # Code around a block of code would be fenced twice.
         if element.find("pre"):
             element.unwrap()
+    for element in soup.find_all(["code", "tt"]):
+        if element.find("br") and not element.find_parent(["pre", "table"]):
+            for line in element.find_all("br"):
+                line.replace_with("\x00")
+            lines = element.get_text().split("\x00")
+            element.name, element.string = "pre", "\n".join(re.sub(r"[ \t\n]+", " ", line).strip() for line in lines)
+    for row in soup.find_all("tr"):
+        # A row ends where the next one begins, whether it is closed or not.
+        outer = row.find_parent("tr")
+        if outer is not None and row.find_parent("table") is outer.find_parent("table"):
+            outer.insert_after(row.extract())
     _lay_out_samples(soup)
     for element in soup.find_all("pre"):
         _unwrap_example(soup, element)
