@@ -16,7 +16,7 @@ LAYERS = (
     ("errors", "faults", "pieces", "docstrings"),
     ("machine", "types"),
     ("files",),
-    ("records", "signatures", "extensions"),
+    ("completions", "records", "signatures", "extensions"),
     ("config", "keys", "metrics", "runs", "formats"),
     ("extract", "evaluator", "micro"),
     ("prompts", "rewards", "flawed"),

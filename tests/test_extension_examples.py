@@ -19,10 +19,10 @@ from microcoder.evaluator import Judge
 from microcoder.evaluator.languages import LANGUAGES_VARIABLE
 from microcoder.evaluator.own_checkers import load_checker
 from microcoder.extract import load_extractor
-from microcoder.formats.lookup import load_format
+from microcoder.formats.catalogue import load_format
+from microcoder.training.algorithm.advantages import build_advantage
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.config import TrainConfig
-from microcoder.training.own_algorithm import build_advantage, build_own_mask
 from microcoder.training.session import find_extensions
 from microcoder.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
 
@@ -57,7 +57,7 @@ def algorithm(**keys: object) -> AlgorithmConfig:
 
 def test_an_advantage(tmp_path: Path) -> None:
     own = f"{EXAMPLES}/advantage.py:clipped"
-    advantage = build_advantage(algorithm(advantage=own, advantage_options={"most": 0.5}))
+    advantage = build_advantage(own, {"most": 0.5})
     assert advantage([1.0, 0.0, None, 0.5]) == [0.5, -0.5, 0.0, 0.0]
     (tmp_path / "bad.py").write_text(
         "def short(r):\n    return [0]\n\n\ndef knows(r):\n    return [1.0] * len(r)\n\n\n"
@@ -69,14 +69,14 @@ def test_an_advantage(tmp_path: Path) -> None:
         ("falls", r"bad.py line 10\) raised TypeError"),
     ):
         with pytest.raises(ConfigError, match=message):
-            build_advantage(algorithm(advantage=f"{tmp_path}/bad.py:{name}"))([1.0, None])
+            build_advantage(f"{tmp_path}/bad.py:{name}", {})([1.0, None])
     with pytest.raises(ValueError, match="unknown advantage 'gropo'; did you mean grpo"):
         algorithm(advantage="gropo")
 
 
 def test_a_mask() -> None:
     own = {"kind": "own", "name": f"{EXAMPLES}/mask.py:mask_short", "options": {"tokens": 3}}
-    mask = build_own_mask(algorithm(masking=own).masking)  # type: ignore[arg-type]
+    mask = algorithm(masking=own).masking.why_masked
     program, verdict = Program("x"), Verdict(Outcome.ACCEPTED, (), 0)
     reasons = [mask(Rollout("p", "s", "", tuple(range(n)), False), program, verdict, draw=0.5) for n in (2, 3)]
     assert reasons == ["too_short", None]

@@ -24,7 +24,6 @@ TESTS_OF = {
     f"{ALGORITHM}diversity": ("training/test_diversity.py",),
     f"{ALGORITHM}filtering": ("training/test_filtering.py", "training/test_scoring.py"),
     f"{ALGORITHM}masking": ("training/test_masking.py", "training/test_scoring.py"),
-    f"{ALGORITHM}overlong": ("training/test_overlong.py", "training/test_scoring.py"),
     f"{ALGORITHM}schedules": ("training/test_schedules.py",),
     f"{ALGORITHM}scoring": ("training/test_scoring.py", "training/test_masking.py"),
     f"{ALGORITHM}temperature": ("training/test_temperature.py",),

@@ -58,7 +58,7 @@ _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in na
 
 
 def __getattr__(name: str) -> object:
-    """Import a name where it is first asked for: the command line's help needs none of them, and pydantic is slow."""
+    """Import a name when it is first used: the command line's help needs none of them, and pydantic is slow."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -24,7 +24,7 @@ def attribute_docstrings(owner: type) -> dict[str, str]:
 def _own_docstrings(owner: type) -> dict[str, str]:
     try:
         source = inspect.getsource(owner)
-    except OSError:  # made where no file is: at a prompt, by exec
+    except OSError:  # made without a file: at a prompt, by exec
         return {}
     definition = ast.parse(textwrap.dedent(source)).body[0]
     assert isinstance(definition, ast.ClassDef)

@@ -12,7 +12,6 @@ Options are the function's keyword-only parameters, checked by their annotations
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib
 import importlib.util
@@ -29,7 +28,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from microcoder.errors import ConfigError
-from microcoder.faults import explain_fault
+from microcoder.faults import explain_fault, suggest
 
 GROUP = "microcoder."
 """Entry points of a noun are in the group of this and the noun: `microcoder.reward`."""
@@ -114,12 +113,8 @@ def load_extension(
         label, (module, function) = reference, _load_entry_point(noun, next(iter(offered)))
     else:
         known = [*builtins, *entry_points(group=GROUP + noun).names]
-        close = difflib.get_close_matches(reference, known, n=1, cutoff=0.6)
-        raise ConfigError(
-            f"unknown {noun} {reference!r}; "
-            + (f"did you mean {close[0]}? " if close else "")
-            + f"use one of {', '.join(known)}, or your own function as path/to/file.py:function"
-        )
+        allowed = f"use one of {', '.join(known)}, or your own function as path/to/file.py:function"
+        raise ConfigError(f"unknown {noun} {reference!r}; {f'{suggest(reference, known)} {allowed}'.lstrip()}")
     if not callable(function):
         raise ConfigError(f"{noun} {reference} is of type {type(function).__name__}; name a function")
     source = None if module is None else _source_of(noun, reference, function, module)
@@ -178,11 +173,8 @@ def _attribute(noun: str, reference: str, module: ModuleType, name: str) -> Any:
     if hasattr(module, name):
         return getattr(module, name)
     known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    raise ConfigError(
-        f"{noun} {reference}: {module.__file__} has no {name!r}; "
-        + (f"did you mean {close[0]}?" if close else f"it has {', '.join(known) or 'no functions'}")
-    )
+    hint = suggest(name, known) or f"it has {', '.join(known) or 'no functions'}"
+    raise ConfigError(f"{noun} {reference}: {module.__file__} has no {name!r}; {hint}")
 
 
 def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> ExtensionSource:
@@ -204,11 +196,8 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
     checked = {}
     for name, value in options.items():
         if name not in parameters:
-            close = difflib.get_close_matches(name, parameters, n=1, cutoff=0.6)
-            raise extension.fault(
-                f"has no option {name!r}; "
-                + (f"did you mean {close[0]}?" if close else f"it has {', '.join(parameters) or 'none'}")
-            )
+            hint = suggest(name, parameters) or f"it has {', '.join(parameters) or 'none'}"
+            raise extension.fault(f"has no option {name!r}; {hint}")
         try:
             checked[name] = TypeAdapter(annotations.get(name, Any)).validate_python(value)
         except ValidationError as error:

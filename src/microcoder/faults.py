@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import difflib
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pydantic_core import ErrorDetails
@@ -39,6 +40,12 @@ _KINDS = {
     "mapping": "must be a table of keys",
 }
 """By the first word of a fault's type, such as `int_parsing`."""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return `did you mean NAME?`, with the known name that is nearest; empty if none is near."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else ""
 
 
 def explain_fault(fault: ErrorDetails, key: str = "") -> str:

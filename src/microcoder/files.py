@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,11 +67,36 @@ def check_unchanged(
             )
 
 
+class WorkFolder:
+    """A folder that one process at a time works in, and that a later one resumes."""
+
+    error: type[MicroCoderError] = DataError
+    """What is raised when another process works in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.manifest = root / "manifest.json"
+        self.lock_file = root / ".lock"
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Lock the folder against other processes; the kernel releases the lock when the holder dies.
+
+        Raises:
+            MicroCoderError: another process holds it.
+        """
+        return hold_lock(
+            self.lock_file, self.error(f"another process is writing {self.root}; wait, or use another --run-dir")
+        )
+
+
 def append_row(path: Path, row: dict[str, Any]) -> None:
-    """Append one JSON line and make it durable."""
+    """Append one JSON line and make it durable; a last line that a kill left half written is removed first."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(to_line(row))
+    with path.open("ab+") as file:
+        end = file.tell()
+        if end and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
+            file.truncate(path.read_bytes().rfind(b"\n") + 1)
+        file.write(to_line(row).encode())
         file.flush()
         os.fsync(file.fileno())
 
@@ -91,8 +116,8 @@ def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
     """Hold a lock file; the kernel lets go when the holder dies, and its children with it: those get a moment.
 
     Args:
-        path: the file; it and its folder are made where they are missing.
-        error: what is raised where another process holds it.
+        path: the file; it and its folder are made if they are missing.
+        error: what is raised if another process holds it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:

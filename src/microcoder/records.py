@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import json
 from collections.abc import Iterable, Iterator
@@ -12,7 +11,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from microcoder.errors import DataError
-from microcoder.faults import explain_fault
+from microcoder.faults import explain_fault, suggest
 from microcoder.files import new_file
 from microcoder.types import Record
 
@@ -52,7 +51,7 @@ def read_records(path: Path, schema: type[RecordT], *, what: str, unique: str = 
 
 
 def read_values(path: Path, what: str) -> list[tuple[str, Any]]:
-    """Read the items of a JSON list, or one value a line, each with where it stands; the file may be gzipped.
+    """Read the items of a JSON list, or one value a line, each with its place; the file may be gzipped.
 
     Raises:
         DataError: the file is missing, or something in it is no JSON: which line.
@@ -79,10 +78,8 @@ def explain_faults(error: ValidationError, schema: type[Record]) -> str:
         key = ".".join(str(part) for part in fault["loc"])
         if fault["type"] == "extra_forbidden":
             known = sorted(_fields_at(schema, fault["loc"][:-1]))
-            close = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1, cutoff=0.6)
-            faults.append(
-                f"unknown key {key}; " + (f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}")
-            )
+            hint = suggest(str(fault["loc"][-1]), known) or f"known keys: {', '.join(known)}"
+            faults.append(f"unknown key {key}; {hint}")
         elif fault["type"] == "missing":
             faults.append(f"key {key} is missing")
         else:

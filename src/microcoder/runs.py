@@ -21,25 +21,25 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from microcoder.errors import TrainingError
-from microcoder.files import hold_lock, read_json, read_rows, write_parquet, write_rows
+from microcoder.files import WorkFolder, read_json, read_rows, write_parquet, write_rows
 
 TOKEN_FIGURES = ("logp", "sampler_logp", "entropy", "ratio")
 """Of each token of a response, in the few rollouts that have them (`logging.token_rollouts`); the others have null."""
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
 
-class RunDirectory:
+class RunDirectory(WorkFolder):
     """Paths and atomic writes of one run."""
 
+    error = TrainingError
+
     def __init__(self, root: Path) -> None:
-        self.root = root
-        self.manifest = root / "manifest.json"
+        super().__init__(root)
         self.probe = root / "probe.json"
         self.probe_figure = root / "probe.svg"
         self.metrics = root / "metrics.jsonl"
@@ -51,7 +51,6 @@ class RunDirectory:
         self.model = root / "model"
         self.report = root / "report" / "index.html"
         self.logs = root / "logs"
-        self.lock_file = root / ".lock"
 
     @property
     def is_finished(self) -> bool:
@@ -85,17 +84,6 @@ class RunDirectory:
     def latest_checkpoint_step(self) -> int | None:
         """Return the step of the newest whole checkpoint; None when there is none."""
         return max(self.checkpoint_steps(), default=None)
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Lock the run against other processes; the kernel releases the lock when the holder dies.
-
-        Raises:
-            TrainingError: another process holds it.
-        """
-        error = TrainingError(f"another process is writing {self.root}; wait for it, or use another --run-dir")
-        with hold_lock(self.lock_file, error):
-            yield
 
     def read_manifest(self) -> dict[str, Any]:
         """Return the manifest.

@@ -3,7 +3,7 @@
     Problem -> Prompt -> Rollout -> Program -> Verdict -> Reward -> Advantage -> Metrics -> Report
 
 `Problem` is what files hold, so it is validated (pydantic). The rest lives in memory by the thousand and is
-plain frozen dataclasses. A reward is a `float`, or `None` where the sandbox and not the model failed; an
+plain frozen dataclasses. A reward is a `float`, or `None` if the sandbox and not the model failed; an
 advantage is a `float`; metrics are defined in `microcoder.metrics`, files in `microcoder.runs`.
 """
 
@@ -61,7 +61,7 @@ MOST_SECONDS = 600.0
 LEAST_MEMORY_MIB, MOST_MEMORY_MIB = 32, 1 << 16
 """Of a problem's memory limit."""
 CHECKER_FAULT = "the checker "
-"""What the detail of a fault begins with, after the test's number, where the problem's checker program failed."""
+"""What the detail of a fault begins with, after the test's number, if the problem's checker program failed."""
 CHECKER_CRASHED = "checker_crashed"
 """The method of a test whose output broke the problem's checker program, which works on the problem's own answer."""
 
@@ -87,7 +87,7 @@ class Checker(Record):
 
     type: Literal["default", "exact", "tokens", "float", "unordered", "program"] = "default"
     tolerance: float | None = Field(default=None, gt=0, lt=1)
-    """`float`, `unordered`: absolute or relative tolerance; `float` has 1e-6 for outputs where none is given."""
+    """`float`, `unordered`: absolute or relative tolerance; `float` has 1e-6 for outputs if none is given."""
     absolute: float | None = Field(default=None, ge=0, lt=1)
     """`float`, `unordered`: absolute tolerance, in place of `tolerance`."""
     relative: float | None = Field(default=None, ge=0, lt=1)
@@ -319,7 +319,7 @@ class TestResult:
     wall_seconds: float
     memory_mib: float
     method: str
-    """The comparison that accepted the output; empty when none did, `checker_crashed` where the output broke the
+    """The comparison that accepted the output; empty when none did, `checker_crashed` if the output broke the
     problem's checker program, `sibling_limit` where other programs had set the limit that ended it."""
     detail: str
     """One line for a human: the difference, the exception, the limit."""

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import microcoder.cli.judge as command
+from microcoder.cli.judge_options import JudgeOptions
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.evaluator.environment import name_environment
 from microcoder.evaluator.packages import PROFILES
@@ -57,7 +58,7 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         | {"checker": {"type": "float", "tolerance": 0.001}, "time_limit_seconds": 2, "memory_limit_mib": 256},
     ]
     out = tmp_path / "deep" / "out.jsonl"
-    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, workers=2, json=True)
+    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeOptions(workers=2), json=True)
     summary = json.loads(capsys.readouterr().out)
     lines = read(out)
     assert [line["id"] for line in lines] == [row["id"] for row in rows]
@@ -138,9 +139,9 @@ def test_verdicts_of_something_else_are_not_taken_over(tmp_path: Path) -> None:
     source, out = write(tmp_path / "in.jsonl", submission("a")), tmp_path / "out.jsonl"
     command.judge(source, output=out)
     with pytest.raises(DataError, match=r"another stop rule.*--overwrite"):
-        command.judge(source, output=out, stop="never")
+        command.judge(source, output=out, options=JudgeOptions(stop="never"))
     with pytest.raises(DataError, match=r"another packages \(standard \w+, now none \w+\)"):
-        command.judge(source, output=out, packages="none")
+        command.judge(source, output=out, options=JudgeOptions(packages="none"))
     write(source, submission("b"))
     with pytest.raises(DataError, match=r"another input.*choose another -o"):
         command.judge(source, output=out)
@@ -195,13 +196,15 @@ def test_a_weak_sandbox_is_announced(
     from microcoder.evaluator import Judge
 
     source = write(tmp_path / "in.jsonl", submission("a"))
-    monkeypatch.setattr(command, "Judge", partial(Judge, layers=["seccomp", "resource_limits", "landlock"]))
+    monkeypatch.setattr(
+        "microcoder.cli.judge_options.Judge", partial(Judge, layers=["seccomp", "resource_limits", "landlock"])
+    )
     command.judge(source, output=tmp_path / "out.jsonl", json=True)
     captured = capsys.readouterr()
     assert captured.err.count("sandbox is degraded; missing: mount_namespace, pid_namespace, ") == 1
     assert captured.err.count(": everything is judged") == 1
     assert json.loads(captured.out)["isolation"]["level"] == "degraded"
-    monkeypatch.setattr(command, "Judge", partial(Judge, layers=["resource_limits"]))
+    monkeypatch.setattr("microcoder.cli.judge_options.Judge", partial(Judge, layers=["resource_limits"]))
     with pytest.raises(EvaluatorFault, match="--unsafe"):
         command.judge(source, output=tmp_path / "other.jsonl")
 
@@ -268,7 +271,7 @@ def test_checkers_that_outputs_crash_or_that_refuse_their_own_answer_are_said(
         submission("askew", checker=reads, tests=[{"input": "1 3\n", "output": "4\n"}]),
     ]
     out = tmp_path / "out.jsonl"
-    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, workers=1, json=True)
+    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeOptions(workers=1), json=True)
     said = capsys.readouterr()
     summary = json.loads(said.out)
     assert summary["verdicts"] == {"wrong_answer": 3}

@@ -48,8 +48,8 @@ def test_an_evaluation_is_reported_as_its_tables(tmp_path: Path, capsys: pytest.
     write_json(folder.manifest, {"kind": "evaluation", "digest": "aa", "config": config})
     for name, verdict in (("one", "accepted"), ("two", "wrong_answer")):
         append_row(folder.questions, {"problem_id": name, "platform": "kattis", "difficulty": "easy"})
-        folder.add_sample(Sample(name, 0, None, "print(1)", "whole answer"))
-        folder.add_verdict({"problem_id": name, "sample_index": 0, "verdict": verdict})
+        append_row(folder.samples, Sample(name, 0, None, "print(1)", "whole answer").as_record())
+        append_row(folder.verdicts, {"problem_id": name, "sample_index": 0, "verdict": verdict})
     main(["report", str(tmp_path)])
     printed = capsys.readouterr().out
     assert "2 problems x 1 samples" in printed

@@ -11,7 +11,8 @@ from typing import Literal
 import pytest
 
 from microcoder.cli import main
-from microcoder.cli.train import default_run_directory, parse_overrides
+from microcoder.cli.options import parse_overrides
+from microcoder.cli.train import default_run_directory
 from microcoder.config import dotted_keys, find_recipe, load_config, name_recipe
 from microcoder.dataset.problems import write_problems
 from microcoder.errors import ConfigError

@@ -9,7 +9,7 @@ from completions_server import Reply, completion, serve
 
 from microcoder.errors import ConfigError
 from microcoder.evaluation.config import EndpointConfig, ResponseSampling
-from microcoder.evaluation.endpoint import EndpointGenerator
+from microcoder.evaluation.endpoint import ask_endpoint
 from microcoder.evaluation.samples import ResponseRequest
 
 BUSY: Reply = (503, {"Retry-After": "0"}, b"warming up")
@@ -34,8 +34,8 @@ def echo(body: dict[str, Any], number: int) -> Reply:
 def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", "secret")
     with serve(echo, seconds=0.02) as server:
-        generator = EndpointGenerator(config(server.url, concurrency=3, api_key_env="SOME_KEY"))
-        answers = {request.problem_id: response for request, response in generator.generate(requests(12))}
+        asked = config(server.url, concurrency=3, api_key_env="SOME_KEY")
+        answers = {request.problem_id: response for request, response in ask_endpoint(asked, requests(12))}
     assert {name: response.text for name, response in answers.items()} == {f"p{i}": f"ASK {i}" for i in range(12)}
     assert (answers["p0"].num_tokens, answers["p0"].is_truncated) == (2, False)
     assert 1 < server.most_at_once <= 3
@@ -55,8 +55,8 @@ def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatc
 def test_what_a_server_refuses_can_be_left_out() -> None:
     with serve(echo) as server:
         changes = {"send_seed": False, "max_tokens_key": "max_completion_tokens", "extra": {"top_k": 20}}
-        generator = EndpointGenerator(config(server.url, **changes))
-        assert len(list(generator.generate(requests(1)))) == 1
+        asked = config(server.url, **changes)
+        assert len(list(ask_endpoint(asked, requests(1)))) == 1
     assert "seed" not in server.requests[0]
     assert server.requests[0]["max_completion_tokens"] == 77
     assert server.requests[0]["top_k"] == 20
@@ -65,13 +65,13 @@ def test_what_a_server_refuses_can_be_left_out() -> None:
 
 def test_a_response_at_the_length_limit_is_truncated() -> None:
     with serve(lambda body, number: completion("```", finish="length")) as server:
-        ((_, response),) = EndpointGenerator(config(server.url)).generate(requests(1))
+        ((_, response),) = ask_endpoint(config(server.url), requests(1))
     assert response.is_truncated
 
 
 def test_a_busy_server_is_asked_again() -> None:
     with serve(lambda body, number: BUSY if number <= 2 else echo(body, number)) as server:
-        answers = list(EndpointGenerator(config(server.url, concurrency=1, retries=2)).generate(requests(3)))
+        answers = list(ask_endpoint(config(server.url, concurrency=1, retries=2), requests(3)))
     assert len(answers) == 3
     assert len(server.requests) == 5
 
@@ -79,24 +79,24 @@ def test_a_busy_server_is_asked_again() -> None:
 def test_a_server_that_stays_busy_ends_it_with_what_to_do() -> None:
     with (
         serve(lambda body, number: BUSY) as server,
-        pytest.raises(ConfigError, match=r"failed 2 times, last: status 503: warming up; check that the server runs"),
+        pytest.raises(ConfigError, match=r"failed 2 times, last: status 503: warming up; check that it is up"),
     ):
-        list(EndpointGenerator(config(server.url, concurrency=1, retries=1)).generate(requests(3)))
+        list(ask_endpoint(config(server.url, concurrency=1, retries=1), requests(3)))
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
     with serve(echo) as server:
         url = server.url
-    with pytest.raises(ConfigError, match=r"ConnectionRefusedError.*type the same command again to resume"):
-        list(EndpointGenerator(config(url, retries=0)).generate(requests(1)))
+    with pytest.raises(ConfigError, match=r"ConnectError.*type the same command again to resume"):
+        list(ask_endpoint(config(url, retries=0), requests(1)))
 
 
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
         ((401, {}, b"no key"), r"status 401: no key; set the key in the environment variable"),
-        ((404, {}, b"no such model"), r"status 404: no such model; check generation\.base_url"),
-        ((400, {}, b"bad top_p"), r"status 400: bad top_p; .* check generation\.model and generation\.sampling"),
+        ((404, {}, b"no such model"), r"status 404: no such model; check the address"),
+        ((400, {}, b"bad top_p"), r"status 400: bad top_p; .* check the name of the model and the sampling options"),
         ((200, {}, b"<html>"), r"something else than a chat completion .*<html>"),
         ((200, {}, b'{"choices": []}'), r"something else than a chat completion \(IndexError"),
         ((200, {}, b'{"choices": [{"message": {"content": [1]}}]}'), r"content is list"),
@@ -104,15 +104,15 @@ def test_a_server_that_is_not_there_is_named() -> None:
 )
 def test_what_no_retry_helps_is_said_at_once(reply: Reply, why: str) -> None:
     with serve(lambda body, number: reply) as server, pytest.raises(ConfigError, match=why):
-        list(EndpointGenerator(config(server.url, concurrency=1)).generate(requests(2)))
+        list(ask_endpoint(config(server.url, concurrency=1), requests(2)))
     assert len(server.requests) == 1
 
 
 def test_what_came_before_an_error_is_kept() -> None:
     kept: list[Any] = []
     with serve(lambda body, number: echo(body, number) if number <= 3 else (401, {}, b"")) as server:
-        generator = EndpointGenerator(config(server.url, concurrency=1))
-        answers = generator.generate(requests(9))
+        asked = config(server.url, concurrency=1)
+        answers = ask_endpoint(asked, requests(9))
         kept += [next(answers) for _ in range(3)]
         with pytest.raises(ConfigError, match="status 401"):
             next(answers)

@@ -11,8 +11,7 @@ import pytest
 from pairs import AMOUNTS, Pair, fault, judged
 
 from microcoder import EvaluatorFault
-from microcoder.integrations.livecodebench import check_correctness, codegen_metrics, run_test
-from microcoder.integrations.livecodebench_codes import describe
+from microcoder.integrations.livecodebench import check_correctness, codegen_metrics, describe, run_test
 from microcoder.types import Problem
 
 SUM = {"input_output": json.dumps({"inputs": ["1 2", "5 6", "0 0"], "outputs": ["3", "11", "0"], "fn_name": None})}

@@ -19,6 +19,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
         yield browser
 
 
+@pytest.fixture
+def page(browser: Chromium) -> Iterator[Chromium]:
+    """The same for one test, after which no page may have thrown anything."""
+    browser.look(width=1280)
+    yield browser
+    assert browser.faults() == []
+
+
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `one` and `two` (training), `eval`, `judged.jsonl`, `problems.jsonl` and `submissions.jsonl`."""

@@ -26,13 +26,6 @@ def url(shelf: Path) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture
-def page(browser: Chromium) -> Iterator[Chromium]:
-    browser.look(width=1280)
-    yield browser
-    assert browser.faults() == []
-
-
 def listed(page: Chromium) -> list[str]:
     return page.run("[...document.querySelectorAll('.rows a')].map((link) => link.dataset.id)")
 

@@ -26,13 +26,6 @@ def url(shelf: Path) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture
-def page(browser: Chromium) -> Iterator[Chromium]:
-    browser.look(width=1280)
-    yield browser
-    assert browser.faults() == []
-
-
 def choose(page: Chromium, name: str, value: str) -> None:
     """Choose an option, as a reader does."""
     field = f"document.getElementById('{name}')"

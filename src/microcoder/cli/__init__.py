@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import Any
 
 from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, UnknownCommandError, UnusedCliTokensError
 
@@ -134,6 +135,8 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
         return f"{name} {'needs a value' if name in given else 'is missing'}."
     if isinstance(error, CoercionError) and error.token is not None and error.target_type in _NUMBERS:
         return f"{error.token.keyword} {error.token.value}: must be {_NUMBERS[error.target_type]}."
+    if type(error.__cause__).__module__.startswith("pydantic"):
+        return _explain_refusals(error.__cause__)
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return f"unexpected argument {error.unused_tokens[0]!r}."
     if isinstance(error, UnknownCommandError) and error.app is not None and error.unused_tokens:
@@ -144,6 +147,15 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
         return f"unknown command {word!r}; {suggestion}use one of {', '.join(known)}."
     text = str(error)
     return text if text.endswith("?") else f"{text.rstrip('?.')}."
+
+
+def _explain_refusals(error: Any) -> str:
+    """Return a sentence on the options that a model of pydantic's refuses."""
+    from microcoder.faults import explain_fault
+
+    faults = error.errors()
+    named = [f"--{'.'.join(map(str, fault['loc'])).replace('_', '-')} {fault['input']}" for fault in faults]
+    return "; ".join(f"{name}: {explain_fault(fault)}" for name, fault in zip(named, faults, strict=True)) + "."
 
 
 def _fail(message: str) -> int:

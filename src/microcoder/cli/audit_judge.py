@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import Parameter
-
+from microcoder.cli.options import Flag
 from microcoder.errors import ConfigError
 from microcoder.machine import require_linux
 
@@ -22,12 +21,12 @@ def audit_judge(
     out: Path = Path("judge-audit"),
     seed: int = 0,
     most: int = _MOST,
-    all: Annotated[bool, Parameter(negative="")] = False,
+    all: Flag = False,
     suite: tuple[SuiteName, ...] = (),
     contests: Path | None = None,
     python: Path | None = None,
     lanes: int = 2,
-    uncontained: Annotated[bool, Parameter(negative="")] = False,
+    uncontained: Flag = False,
 ) -> None:
     """Benchmark any code judge: reward hacking, false rejections, isolation, speed. See docs/judges.md.
 
@@ -81,7 +80,7 @@ def audit_judge(
     audits = []
     for audit in audit_judges(judges, plan, lanes=lanes, contain=not uncontained, note=_print):
         audits.append(audit)
-        # After each, so that what was found is kept where a later judge takes too long.
+        # After each, so that the results are kept if a later judge takes too long.
         (out / "audit.json").write_text(write_json(audits, plan))
         (out / "audit.md").write_text(write_page(audits, plan))
     print(f"{out / 'audit.md'}")

@@ -1,4 +1,4 @@
-"""`microcoder data`: from raw problem sets to a corpus, and from a corpus to where it is wanted."""
+"""`microcoder data`: from raw problem sets to a corpus, and from a corpus to other programs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from microcoder.cli.data_audit import audit
-from microcoder.cli.data_progress import BuildDisplay
-from microcoder.cli.display import describe_seconds
-from microcoder.cli.train import parse_overrides
-from microcoder.config import flatten, load_config
+from microcoder.cli.display import StepDisplay, describe_seconds
+from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.config import load_config
 from microcoder.errors import ConfigError, DataError
 from microcoder.machine import count_processors
 
@@ -28,11 +27,6 @@ app = App(name="data", help="Build a corpus from raw problem sets; export, publi
 app.command(audit)
 
 _REASONS_SHOWN = 8
-
-
-Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
-Recipes = Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")]
-Flag = Annotated[bool, Parameter(negative="")]
 
 
 @app.command
@@ -53,34 +47,18 @@ def build(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, js
     _run(overrides, config, last="verify", dry_run=dry_run, json=json)
 
 
-@app.command
-def collect(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Run the collect stage: raw rows to records."""
-    _run(overrides, config, last="collect", dry_run=dry_run, json=json)
+def _add_stage(name: Stage, summary: str) -> None:
+    def run(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
+        _run(overrides, config, last=name, dry_run=dry_run, json=json)
+
+    app.command(run, name=name, help=summary)
 
 
-@app.command
-def process(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Run up to the process stage: clean statements in English, one layout."""
-    _run(overrides, config, last="process", dry_run=dry_run, json=json)
-
-
-@app.command(name="filter")
-def filter_(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Run up to the filter stage: quality, licences, decontamination, deduplication, difficulty."""
-    _run(overrides, config, last="filter", dry_run=dry_run, json=json)
-
-
-@app.command
-def generate(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Run up to the generate stage: new tests for problems with few hidden ones."""
-    _run(overrides, config, last="generate", dry_run=dry_run, json=json)
-
-
-@app.command
-def verify(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
-    """Run all five stages; the same as `build`."""
-    _run(overrides, config, last="verify", dry_run=dry_run, json=json)
+_add_stage("collect", "Run the collect stage: raw rows to records.")
+_add_stage("process", "Run up to the process stage: clean statements in English, one layout.")
+_add_stage("filter", "Run up to the filter stage: quality, licences, decontamination, deduplication, difficulty.")
+_add_stage("generate", "Run up to the generate stage: new tests for problems with few hidden ones.")
+_add_stage("verify", "Run all five stages; the same as `build`.")
 
 
 @app.command
@@ -192,8 +170,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
         if json:
             print(json_module.dumps({"config": record, **expected}))
             return
-        for key, value in flatten(record).items():
-            print(f"{key} = {json_module.dumps(value)}")
+        print_resolved(record)
     if not json:
         print(
             f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {_describe_missing(plan.missing)}", file=sys.stderr
@@ -204,7 +181,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
         )
     if dry_run:
         return
-    with BuildDisplay() as display:
+    with StepDisplay(unit="rows") as display:
         built = run_build(config, plan, on_progress=display.show)
     record = {
         "corpus": str(built.corpus) if built.corpus else None,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from microcoder.cli.data_progress import BuildDisplay
+from microcoder.cli.display import StepDisplay
+from microcoder.cli.options import Flag
 from microcoder.errors import ConfigError
 from microcoder.evaluator.packages import STANDARD
 
@@ -25,11 +26,11 @@ def audit(
     limit: int | None = None,
     seed: int = 0,
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("data-audit"),
-    static: Annotated[bool, Parameter(negative="")] = False,
+    static: Flag = False,
     workers: int | None = None,
     packages: str = STANDARD,
-    unsafe_sandbox: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    unsafe_sandbox: Flag = False,
+    json: Flag = False,
 ) -> None:
     """Find the flaws of a published dataset without building it; the same command resumes an interrupted audit.
 
@@ -83,7 +84,7 @@ def audit(
         packages=packages,
         unsafe_sandbox=unsafe_sandbox,
     )
-    with BuildDisplay() as display:
+    with StepDisplay(unit="rows") as display:
         audited = look(settings, on_progress=lambda done, total: display.show("audit", done, total))
     if json:
         print((output / "summary.json").read_text(encoding="utf-8").strip())

@@ -7,32 +7,30 @@ import json as json_module
 import os
 import platform
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 import microcoder
+from microcoder.cli.judge_options import SandboxOptions
+from microcoder.cli.options import Flag
 from microcoder.errors import EvaluatorFault
-from microcoder.evaluator import Judge
 from microcoder.evaluator.headers import find_problem, list_headers
 from microcoder.evaluator.interpreter import current_interpreter
 from microcoder.evaluator.isolation import DEGRADED_MEANS
-from microcoder.evaluator.languages import LANGUAGES, add_language, find_language
-from microcoder.evaluator.packages import STANDARD
+from microcoder.evaluator.languages import LANGUAGES, find_language
 from microcoder.evaluator.probes import run_probes
 from microcoder.evaluator.sandbox.layers import LAYERS
 from microcoder.machine import count_processors, require_linux
 
+_DEFAULTS = SandboxOptions()
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
 
 
 def doctor(
     *,
-    json: Annotated[bool, Parameter(negative="")] = False,
-    packages: str = STANDARD,
-    languages: tuple[Path, ...] = (),
-    unsafe: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
+    options: Annotated[SandboxOptions, Parameter(name="*")] = _DEFAULTS,
 ) -> None:
     """Show this machine's sandbox isolation, speed and languages, and run the sandbox's self-test.
 
@@ -42,23 +40,16 @@ def doctor(
     ----------
     json
         Print one JSON object.
-    packages
-        Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages.
-    languages
-        Your own language files (docs/languages.md).
-    unsafe
-        Run the self-test even if the sandbox lacks isolation.
     """
     require_linux()
-    for path in languages:
-        add_language(path)
-    found = examine(packages=packages, unsafe=unsafe)
+    options.add_languages()
+    found = examine(options)
     print(json_module.dumps(found) if json else "\n".join(_describe(found)))
     if not found["ok"]:
         sys.exit(1)
 
 
-def examine(*, packages: str, unsafe: bool) -> dict[str, Any]:
+def examine(options: SandboxOptions = _DEFAULTS) -> dict[str, Any]:
     """Return everything that is known about this machine, as plain JSON values."""
     found: dict[str, Any] = {
         "microcoder": microcoder.__version__,
@@ -76,7 +67,7 @@ def examine(*, packages: str, unsafe: bool) -> dict[str, Any]:
         "training": {name: _version(name) for name in _TRAINING},
     }
     try:
-        with Judge(workers=1, packages=packages, unsafe=unsafe) as judge:
+        with options.open(workers=1) as judge:
             findings = run_probes(judge)
             found |= {"isolation": judge.isolation.as_record(), "time_scale": judge.time_scale}
             found["environment"] = judge.environment.as_record()

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from microcoder.cli.display import Display
-from microcoder.cli.train import parse_overrides
-from microcoder.config import flatten, load_config
+from microcoder.cli.display import StepDisplay
+from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.config import load_config
 from microcoder.errors import ConfigError
 from microcoder.evaluation.config import EvalConfig
 
@@ -20,11 +20,11 @@ app = App(name="eval", help="Evaluate a model, or answers from a file, on LiveCo
 
 @app.default
 def evaluate(
-    *overrides: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    config: Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")] = (),
+    *overrides: Overrides,
+    config: Recipes = (),
     run_dir: Path | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: Flag = False,
+    json: Flag = False,
 ) -> None:
     """Evaluate a model, or answers from a file; the same command resumes an interrupted run.
 
@@ -57,11 +57,10 @@ def evaluate(
         if json:
             print(json_module.dumps({"run_dir": str(target), "config": record}))
             return
-        for key, value in flatten(record).items():
-            print(f"{key} = {json_module.dumps(value)}")
+        print_resolved(record)
         print(f"the evaluation would be written to {target}")
         return
-    with Display() as display:
+    with StepDisplay() as display:
         results = run_evaluation(
             resolved, run_directory=target, observer=display, command=["microcoder", *sys.argv[1:]]
         )
@@ -79,7 +78,7 @@ def show(
     /,
     *,
     pass_at: Annotated[tuple[int, ...], Parameter(negative="")] = (),
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
 ) -> None:
     """Show the results of an evaluation, or compare two.
 

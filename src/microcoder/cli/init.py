@@ -5,13 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
+from microcoder.cli.options import Flag
 from microcoder.errors import ConfigError
 from microcoder.training.starter import ALGORITHMS, Wishes, write_recipe
-from microcoder.training.starter_fit import GPUS, detect_gpu
+from microcoder.training.starter_model import GPUS, detect_gpu
 
 
 def init(
@@ -23,7 +21,7 @@ def init(
     algorithm: str | None = None,
     format: str | None = None,
     out: Path = Path("recipe.toml"),
-    yes: Annotated[bool, Parameter(negative="")] = False,
+    yes: Flag = False,
 ) -> None:
     """Write a recipe for your own model and problems, with the published settings and what fits your GPU.
 

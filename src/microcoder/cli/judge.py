@@ -13,17 +13,18 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import microcoder
-from microcoder.cli.display import Display, describe_counts
+from microcoder.cli.display import StepDisplay, describe_counts
+from microcoder.cli.judge_options import JudgeOptions, describe_lacks
+from microcoder.cli.options import Flag
 from microcoder.errors import DataError
-from microcoder.evaluator import Judge, StopRule, judge_answers
+from microcoder.evaluator import Judge, judge_answers
 from microcoder.evaluator.environment import name_environment
-from microcoder.evaluator.isolation import DEGRADED_MEANS
-from microcoder.evaluator.languages import add_language
-from microcoder.evaluator.packages import STANDARD, load_profile
+from microcoder.evaluator.packages import load_profile
 from microcoder.evaluator.submissions import Submission, read_submissions
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
 from microcoder.types import CHECKER_CRASHED, Outcome, Verdict
 
+_DEFAULTS = JudgeOptions()
 _OF_SHARING = ("shared", "fallbacks", "rechecked", "differences")
 
 
@@ -32,17 +33,10 @@ def judge(
     /,
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
-    workers: int | None = None,
-    nice: int = 0,
-    stop: StopRule = "first_limit",
-    time_scale: float | None = None,
-    packages: str = STANDARD,
-    languages: tuple[Path, ...] = (),
+    options: Annotated[JudgeOptions, Parameter(name="*")] = _DEFAULTS,
     sibling_limit: float | None = None,
-    batch_tests: bool = True,
-    json: Annotated[bool, Parameter(negative="")] = False,
-    overwrite: Annotated[bool, Parameter(negative="")] = False,
-    unsafe: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
+    overwrite: Flag = False,
 ) -> None:
     """Judge the programs of a file; the same command resumes an interrupted run.
 
@@ -53,44 +47,26 @@ def judge(
         language_version, time_limit_seconds, memory_limit_mib, checker.
     output
         File for the verdicts, one line per submission, in the order of the input.
-    workers
-        Programs judged in parallel; by default one per processor.
-    nice
-        Niceness of the judged programs, 0 to 19; never less than this command's own. Beside one busy process, a program
-        gets half of a core at 0, a tenth at 10, a seventieth at 19.
-    stop
-        When to skip a program's remaining tests: after its first failure, after a test that hit a limit, or never.
-    time_scale
-        Factor on all CPU limits; by default measured on this machine, and never below 1 (see `microcoder doctor`).
-    packages
-        Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages.
-    languages
-        Your own language files (docs/languages.md).
     sibling_limit
         Limit a test's CPU time to this many times that of the slowest accepted program of the same problem, once two
         are accepted (at least 0.5 s, at most the problem's limit). Verdicts that it changes depend on the other
         programs and have the method sibling_limit.
-    batch_tests
-        Run several tests of a program in one process if none can affect the next (docs/sandbox.md).
     json
         Print a summary as one JSON object.
     overwrite
         Discard what earlier runs wrote to this output.
-    unsafe
-        Run even if the sandbox lacks isolation. Only for programs that you trust.
     """
-    for path in languages:
-        add_language(path)
+    options.add_languages()
     submissions = read_submissions(input_path)
     _check_writable(output)
     if output.exists() and output.samefile(input_path):
         raise DataError(f"{output} is the input file; choose another -o")
     origin = {
         "input": digest_input(input_path),
-        "stop rule": stop,
-        "time scale": "measured" if time_scale is None else f"{time_scale:g}",
+        "stop rule": options.stop,
+        "time scale": "measured" if options.time_scale is None else f"{options.time_scale:g}",
         "version": microcoder.__version__,
-        **name_environment(load_profile(packages), submissions),
+        **name_environment(load_profile(options.packages), submissions),
     }
     if sibling_limit is not None:
         origin["sibling limit"] = f"{sibling_limit:g}"
@@ -104,9 +80,7 @@ def judge(
         sharing: dict[str, int] = {}
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
-            options: dict[str, Any] = {"workers": workers, "stop": stop, "time_scale": time_scale, "nice": nice}
-            more: dict[str, Any] = {"sibling_limit": sibling_limit, "batch_tests": batch_tests}
-            with Judge(**options, **more, packages=packages, unsafe=unsafe) as judging:
+            with options.open(sibling_limit=sibling_limit) as judging:
                 held = {**judging.isolation.as_record(), "time_scale": judging.time_scale}
                 verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
                 _announce(judging)
@@ -134,8 +108,8 @@ def _check_writable(output: Path) -> None:
 
 def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *, num_total: int) -> None:
     counts = Counter(row["verdict"] for row in verdicts.done.values())
-    with Display() as display:
-        display.phase("", done=counts.total(), total=num_total, counts=counts)
+    with StepDisplay() as display:
+        display.phase("judging", done=counts.total(), total=num_total, counts=counts)
 
         def keep(index: int, verdict: Verdict) -> None:
             verdicts.add(todo[index].id, verdict)
@@ -160,12 +134,10 @@ def _find_refusing_checkers(judging: Judge, judged: list[Submission], verdicts: 
 def _announce(judging: Judge) -> None:
     """Print the isolation level and the factor on CPU limits to stderr."""
     text = f"sandbox is {judging.isolation.level}"
-    if judging.isolation.missing:
-        text += f"; missing: {judging.isolation.describe_missing()}"
+    if lacks := describe_lacks(judging):
+        text += f"; missing: {lacks}"
     if judging.time_scale != 1:
         text += f"; CPU limits are multiplied by {judging.time_scale:g}"
-    if judging.isolation.level == "degraded":
-        text += f": {DEGRADED_MEANS}"
     print(f"microcoder: {text}", file=sys.stderr)
 
 

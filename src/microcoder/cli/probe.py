@@ -5,10 +5,9 @@ from __future__ import annotations
 import json as json_module
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
+from microcoder.cli.options import Flag, Overrides, Recipes
 from microcoder.cli.train import default_run_directory, load_recipe, require_training
 from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def probe(
-    *overrides: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    config: Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")] = (),
+    *overrides: Overrides,
+    config: Recipes = (),
     run_dir: Path | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
 ) -> None:
     """Sample the untrained model over a grid of temperatures and choose the one to train at.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from microcoder.cli.options import Flag
 from microcoder.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def report(
     /,
     *,
     against: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
 ) -> None:
     """Write the report of a training run or an evaluation and print its path.
 
@@ -61,7 +62,7 @@ def _report_evaluation(evaluation: EvaluationFolder, *, as_json: bool) -> None:
 
 
 def _headline(run_directory: Path) -> dict[str, Any]:
-    from microcoder.insights.comparison import compare, count_unscored
+    from microcoder.insights.arms import compare, count_unscored
     from microcoder.insights.history import read_history
 
     history = read_history(run_directory)

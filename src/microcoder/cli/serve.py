@@ -10,44 +10,30 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from microcoder.cli.judge_options import JudgeOptions, describe_lacks
+from microcoder.cli.options import Flag
 from microcoder.errors import ConfigError, EvaluatorFault
-from microcoder.evaluator import Judge, StopRule
-from microcoder.evaluator.isolation import DEGRADED_MEANS
-from microcoder.evaluator.languages import LANGUAGES, add_language, find_language
-from microcoder.evaluator.packages import STANDARD
+from microcoder.evaluator import Judge
+from microcoder.evaluator.languages import LANGUAGES, find_language
 from microcoder.evaluator.probes import run_probes
 from microcoder.machine import require_linux
+from microcoder.serving.settings import ServiceSettings, read_tokens
 
 _CACHE_SIZE = 2048
+_DEFAULTS, _LIMITS = JudgeOptions(), ServiceSettings()
 
 
 def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8077,
-    workers: int | None = None,
-    nice: int = 0,
     token_file: Path | None = None,
-    no_auth: Annotated[bool, Parameter(negative="")] = False,
-    stop: StopRule = "first_limit",
-    time_scale: float | None = None,
-    max_queued: int = 1024,
-    max_batch: int = 256,
-    max_tests: int = 1000,
-    max_body_mib: int = 64,
-    max_connections: int = 1024,
-    max_connections_per_client: int = 512,
-    max_cpu_seconds: float = 60.0,
-    max_memory_mib: int = 4096,
-    request_seconds: float = 600.0,
-    grace_seconds: float = 30.0,
+    no_auth: Flag = False,
+    options: Annotated[JudgeOptions, Parameter(name="*")] = _DEFAULTS,
+    limits: Annotated[ServiceSettings, Parameter(name="*")] = _LIMITS,
     renew_after: int = 2000,
-    packages: str = STANDARD,
-    languages: tuple[Path, ...] = (),
     require: tuple[str, ...] = (),
     self_test: bool = True,
-    batch_tests: bool = True,
-    unsafe: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Judge programs over HTTP: our own API, SandboxFusion's and Piston's. See docs/serving.md.
 
@@ -60,103 +46,37 @@ def serve(
         Address to listen on.
     port
         Port to listen on; 0 picks a free one.
-    workers
-        Programs judged in parallel; by default one per processor.
     token_file
         Accepted bearer tokens, one per line.
     no_auth
         Serve without tokens on an address that other machines can reach.
-    nice
-        Niceness of the judged programs, 0 to 19; never less than this command's own. Beside one busy process, a program
-        gets half of a core at 0, a tenth at 10, a seventieth at 19.
-    stop
-        When to skip a program's remaining tests: after its first failure, after a test that hit a limit, or never.
-    time_scale
-        Factor on all CPU limits; by default measured on this machine, and never below 1.
-    max_queued
-        Maximum number of queued and running programs over all requests; beyond it a request is answered 429.
-    max_batch
-        Maximum number of programs per request.
-    max_tests
-        Maximum number of tests per problem.
-    max_body_mib
-        Maximum size of a request.
-    max_connections
-        Maximum number of open connections; fewer if the limit on open files requires it.
-    max_connections_per_client
-        Maximum per client address; raise it if all clients come through one proxy.
-    max_cpu_seconds
-        Highest time limit of a test.
-    max_memory_mib
-        Highest memory limit of a test.
-    request_seconds
-        Time limit of a request, queueing included; beyond it: 504.
-    grace_seconds
-        Time to finish accepted requests after SIGTERM.
     renew_after
         Programs after which a worker starts a fresh sandbox; 0: never.
-    packages
-        Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages.
-    languages
-        Your own language files (docs/languages.md).
     require
         Languages that must be available, or the service does not start.
     self_test
         Judge programs with known verdicts first, and do not start if one comes out wrong.
-    batch_tests
-        Run several tests of a program in one process if none can affect the next (docs/sandbox.md).
-    unsafe
-        Serve even if the sandbox lacks isolation. Only for programs that you trust.
     """
     require_linux()
     try:
         from microcoder.serving.app import JudgeServer
         from microcoder.serving.service import Service
-        from microcoder.serving.settings import ServiceSettings, read_tokens
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed; type: pip install 'microcoder[serve]'") from None
-    from microcoder.config import load_config
 
     _check_port(host, port)
     tokens = read_tokens(token_file) if token_file else frozenset()
     if not tokens and not no_auth and not _is_local(host):
         raise ConfigError(f"host = {host} without a token; pass --token-file FILE, or --no-auth on a network you trust")
-    for path in languages:
-        add_language(path)
+    options.add_languages()
     for name in require:
         if problem := find_language(name).find_problem():
             raise ConfigError(f"--require {name}: {problem}")
-    settings = load_config(
-        ServiceSettings,
-        overrides={
-            "max_queued": str(max_queued),
-            "max_batch": str(max_batch),
-            "max_tests": str(max_tests),
-            "max_body_mib": str(max_body_mib),
-            "max_connections": str(max_connections),
-            "max_connections_per_client": str(max_connections_per_client),
-            "max_cpu_seconds": str(max_cpu_seconds),
-            "max_memory_mib": str(max_memory_mib),
-            "request_seconds": str(request_seconds),
-            "grace_seconds": str(grace_seconds),
-        },
-    )
-    with Judge(
-        workers=workers,
-        stop=stop,
-        time_scale=time_scale,
-        max_waiting=max_queued,
-        cache_size=_CACHE_SIZE,
-        renew_after=renew_after,
-        nice=nice,
-        packages=packages,
-        batch_tests=batch_tests,
-        unsafe=unsafe,
-    ) as judge:
+    with options.open(max_waiting=limits.max_queued, cache_size=_CACHE_SIZE, renew_after=renew_after) as judge:
         if self_test:
             _test(judge)
         server = JudgeServer(
-            Service(judge, settings),
+            Service(judge, limits),
             tokens=tokens,
             host=host,
             port=port,
@@ -169,7 +89,7 @@ def serve(
 
 
 def _check_port(host: str, port: int) -> None:
-    """Find out before anything is started whether the address can be had."""
+    """Check before anything is started that the address is free."""
     if not 0 <= port <= 65535:
         raise ConfigError(f"port = {port}; use 1 to 65535, or 0 for a free one")
     try:
@@ -205,8 +125,5 @@ def _announce(judge: Judge, host: str, port: int, *, num_tokens: int) -> None:
         file=sys.stderr,
         flush=True,
     )
-    if judge.isolation.missing:
-        text = f"not enforced: {judge.isolation.describe_missing()}"
-        if judge.isolation.level == "degraded":
-            text += f": {DEGRADED_MEANS}"
-        print(f"microcoder: {text}", file=sys.stderr, flush=True)
+    if lacks := describe_lacks(judge):
+        print(f"microcoder: not enforced: {lacks}", file=sys.stderr, flush=True)

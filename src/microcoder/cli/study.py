@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json as json_module
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from microcoder.cli.display import describe_seconds
-from microcoder.cli.study_display import StudyDisplay
+from microcoder.cli.display import StudyDisplay, describe_seconds
+from microcoder.cli.options import Flag
 from microcoder.cli.train import require_training
 from microcoder.errors import ConfigError, TrainingError
 
@@ -19,12 +20,28 @@ if TYPE_CHECKING:
     from microcoder.insights.study import StudyFile, Work
 
 app = App(name="study", help="Run controlled experiments and test the paper's claims with them.")
-RUNS = Path("runs/studies")
 BUDGET_MINUTES = 60.0
 """Of the whole quick catalogue on two cores."""
 
 Name = Annotated[str | None, Parameter(show_default=False)]
-Flag = Annotated[bool, Parameter(negative="")]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """Which runs of which studies."""
+
+    all: Flag = False
+    """All studies; runs that several studies share are done once."""
+    quick: Flag = False
+    """The quick version: fewer and smaller steps."""
+    seeds_from: int = 0
+    """Added to every seed, to replicate a study with other seeds."""
+    runs: Path = Path("runs/studies")
+    """Folder of all studies' runs."""
+
+
+_DEFAULTS = Chosen()
+Choice = Annotated[Chosen, Parameter(name="*")]
 
 
 @app.command
@@ -32,12 +49,9 @@ def run(
     name: Name = None,
     /,
     *,
-    all: Flag = False,
-    quick: Flag = False,
+    chosen: Choice = _DEFAULTS,
     jobs: int | None = None,
     budget_minutes: float | None = None,
-    seeds_from: int = 0,
-    runs: Path = RUNS,
     dry_run: Flag = False,
     json: Flag = False,
 ) -> None:
@@ -47,18 +61,10 @@ def run(
     ----------
     name
         A study file, or a name (or a part of one) in studies/.
-    all
-        All studies; runs that several studies share are done once.
-    quick
-        The quick version: fewer and smaller steps.
     jobs
         Runs in parallel; by default one per core.
     budget_minutes
         Start no new run after this many minutes, earlier commands included; by default 60 for --all --quick.
-    seeds_from
-        Added to every seed, to replicate a study with other seeds.
-    runs
-        Folder of all studies' runs.
     dry_run
         Print which runs come first and how long they will take, and stop.
     json
@@ -69,10 +75,11 @@ def run(
     from microcoder.insights.workers import StudyWorkers
     from microcoder.insights.workload import default_jobs
 
-    studies, scale, jobs = _choose(name, all), QUICK if quick else MICRO, jobs or default_jobs()
-    budget = budget_minutes or (BUDGET_MINUTES if all and quick else None)
+    studies, scale, jobs = _choose(name, chosen.all), QUICK if chosen.quick else MICRO, jobs or default_jobs()
+    budget = budget_minutes or (BUDGET_MINUTES if chosen.all and chosen.quick else None)
     budget_seconds = None if budget is None else 60 * budget
-    plan = plan_rounds(studies, scale=scale, root=runs, seeds_from=seeds_from, jobs=jobs, budget_seconds=budget_seconds)
+    root, seeds_from = chosen.runs, chosen.seeds_from
+    plan = plan_rounds(studies, scale=scale, root=root, seeds_from=seeds_from, jobs=jobs, budget_seconds=budget_seconds)
     summary = _describe(plan, jobs=jobs, budget_minutes=budget) | {"num_studies": len(studies)}
     missing = plan.rounds.waiting
     if not json:
@@ -85,9 +92,9 @@ def run(
         return
     require_training()
     _write_catalogue(plan.shared)
-    command = ["microcoder", "study", "run", *([name] if name else ["--all"]), *(["--quick"] if quick else [])]
+    command = ["microcoder", "study", "run", *([name] if name else ["--all"]), *(["--quick"] if chosen.quick else [])]
     with StudyDisplay(missing, jobs=jobs, seconds_of=plan.speeds.seconds_of) as display:
-        failures = StudyWorkers(jobs=jobs, logs=runs / "logs", observer=display, command=command).run(plan.rounds)
+        failures = StudyWorkers(jobs=jobs, logs=root / "logs", observer=display, command=command).run(plan.rounds)
     left = sorted({work.label for work in plan.rounds.left_out})
     if json:
         finished = sum(work.is_finished for work in plan.works)
@@ -104,12 +111,9 @@ def report(
     name: Name = None,
     /,
     *,
-    all: Flag = False,
-    quick: Flag = False,
+    chosen: Choice = _DEFAULTS,
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("docs/insights"),
-    runs: Path = RUNS,
     code: str | None = None,
-    seeds_from: int = 0,
     json: Flag = False,
 ) -> None:
     """Test the claims with the finished runs: one page per study, and an index of all claims.
@@ -118,18 +122,10 @@ def report(
     ----------
     name
         A study file, or a name (or a part of one) in studies/.
-    all
-        All studies, and the index.
-    quick
-        Use the runs of the quick version.
     output
-        Folder of the pages and figures.
-    runs
-        Folder of all studies' runs.
+        Folder of the pages and figures; with --all also of the index.
     code
         Code digest of the runs to use (a folder in `runs`); by default that of the installed code.
-    seeds_from
-        Added to every seed.
     json
         Print the results as one JSON object, and write no page.
     """
@@ -139,13 +135,13 @@ def report(
     from microcoder.insights.study_report import write_study_report
     from microcoder.insights.wording import describe_claim
 
-    studies, scale = _choose(name, all), QUICK if quick else MICRO
-    # A claim is judged among all of them, also where one study alone is asked for.
+    studies, scale = _choose(name, chosen.all), QUICK if chosen.quick else MICRO
+    # A claim is judged among all of them, also if one study alone is reported.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
     names = {file.name for file in studies}
     judged = [
         study
-        for study in judge_studies(family, scale=scale, root=runs, code=code, seeds_from=seeds_from)
+        for study in judge_studies(family, scale=scale, root=chosen.runs, code=code, seeds_from=chosen.seeds_from)
         if study.file.name in names
     ]
     if json:
@@ -188,8 +184,8 @@ def plan(
         Print one JSON object instead of text.
     """
     from microcoder.insights.design import MICRO, QUICK
-    from microcoder.insights.expectations import expectation_rows
     from microcoder.insights.launch import write_plan
+    from microcoder.insights.wording import expectation_rows
 
     studies = _choose(name, all)
     if scale not in (MICRO, QUICK):

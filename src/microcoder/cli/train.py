@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import json as json_module
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from microcoder.cli.display import describe_seconds
-from microcoder.config import find_recipe, flatten, load_config, name_recipe
+from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.config import find_recipe, load_config, name_recipe
 from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import model_folder
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.devices import Devices, count_processes
-from microcoder.training.estimate import RunEstimate, estimate_run
+from microcoder.training.estimate import RunEstimate, estimate_run, read_speeds
+from microcoder.training.failures import measure_room
 from microcoder.training.inputs import find_missing
-from microcoder.training.measured import read_speeds
 from microcoder.training.memory import (
     MemoryTable,
     advise,
@@ -34,21 +32,17 @@ from microcoder.training.memory import (
     longest_prompt_tokens,
 )
 from microcoder.training.model_config import HuggingFaceModel
-from microcoder.training.room import measure_room
-
-_OPTIONS = ("--config", "--run-dir", "--dry-run", "--gpu-memory-gib", "--speeds-of", "--ray-address", "--json")
-"""Of the commands that take configuration keys as flags."""
 
 
 def train(
-    *overrides: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    config: Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="")] = (),
+    *overrides: Overrides,
+    config: Recipes = (),
     run_dir: Path | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: Flag = False,
     gpu_memory_gib: float | None = None,
     speeds_of: Path | None = None,
     ray_address: str | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
 ) -> None:
     """Train a model by a recipe; the same command resumes an interrupted run.
 
@@ -92,13 +86,13 @@ def train(
     # Both pull in torch, which the rest of the command line does without.
     from microcoder.cli.progress import Progress
     from microcoder.insights.report import write_report
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.session import run_training
 
     command = ["microcoder", *sys.argv[1:]]
     if int(os.environ.get("RANK", "0")) > 0:
         # Under `accelerate launch` one process speaks for all.
-        run_training(resolved, run_directory=target, observer=Silent(), command=command)
+        run_training(resolved, run_directory=target, observer=Observer(), command=command)
         return
     with Progress(run_directory=target) as progress:
         summary = run_training(resolved, run_directory=target, observer=progress, command=command)
@@ -135,29 +129,6 @@ def require_training() -> None:
         )
 
 
-def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
-    """Return `--dotted.key value` and `--dotted.key=value` words as a mapping.
-
-    Raises:
-        ConfigError: a word is not a flag, a flag has no value, or it is a misspelt option of the command.
-    """
-    overrides: dict[str, str] = {}
-    rest = list(words)
-    while rest:
-        flag = rest.pop(0)
-        if not flag.startswith("--") or len(flag) == 2:
-            raise ConfigError(f"unexpected argument {flag!r}; keys of the config are given as --dotted.key VALUE")
-        key, has_value, value = flag[2:].partition("=")
-        if close := difflib.get_close_matches(f"--{key.replace('_', '-')}", _OPTIONS, n=1, cutoff=0.8):
-            raise ConfigError(f"unknown option {flag}; did you mean {close[0]}?")
-        if not has_value:
-            if not rest:
-                raise ConfigError(f"{flag} has no value; type {flag} VALUE")
-            value = rest.pop(0)
-        overrides[key.replace("-", "_")] = value
-    return overrides
-
-
 def _print_dry_run(
     config: TrainConfig, target: Path, *, gpu_memory_gib: float | None, speeds_of: Path | None, as_json: bool
 ) -> None:
@@ -180,8 +151,7 @@ def _print_dry_run(
     if as_json:
         print(json_module.dumps(record))
     else:
-        for key, value in flatten(record["config"]).items():
-            print(f"{key} = {json_module.dumps(value)}")
+        print_resolved(record["config"])
         print()
         print("\n".join(_describe(config, estimate)))
         print("\n".join(_describe_memory(config, table, num_shards=num_shards)))

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from microcoder.cli.options import Flag
 from microcoder.errors import ConfigError
 
 DEFAULT_PORT = 8642
@@ -19,7 +20,7 @@ def view(
     problems: Annotated[tuple[Path, ...], Parameter(name=["--problems"], negative="")] = (),
     bundle: Path | None = None,
     port: int = DEFAULT_PORT,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
 ) -> None:
     """Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.
 

@@ -1,4 +1,4 @@
-"""A model behind any endpoint of the OpenAI protocol: JSON replies, retries, and a cache on disk by content."""
+"""A model behind any endpoint of the OpenAI protocol: JSON replies, and a cache on disk by content."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
+from microcoder.completions import CompletionsClient
 from microcoder.config import Config
 from microcoder.errors import DataError
 
@@ -29,7 +30,7 @@ class EndpointSettings(Config):
     """Environment variable that holds the key; keys are never in a config."""
     timeout_seconds: float = Field(default=120.0, gt=0)
     max_retries: int = Field(default=4, ge=0)
-    """Of a request that got no answer: connection, timeout, 429 and 5xx, with growing pauses."""
+    """Retries after a lost connection, a timeout, or status 408, 429 or 5xx; waits double from a second to a minute."""
     max_tokens: int = Field(default=8192, ge=1)
     temperature: float = Field(default=0.0, ge=0)
     seed: int = 0
@@ -55,14 +56,13 @@ class Endpoint:
         self._cache = cache
 
     @cached_property
-    def _client(self) -> Any:
-        from openai import OpenAI
-
-        return OpenAI(
-            base_url=self.settings.url,
-            api_key=os.environ.get(self.settings.api_key_variable) or "none",
-            timeout=self.settings.timeout_seconds,
-            max_retries=self.settings.max_retries,
+    def _client(self) -> CompletionsClient:
+        return CompletionsClient(
+            self.settings.url,
+            key_variable=self.settings.api_key_variable,
+            timeout_seconds=self.settings.timeout_seconds,
+            retries=self.settings.max_retries,
+            error=DataError,
         )
 
     def ask(
@@ -109,28 +109,18 @@ class Endpoint:
         return _read(text, schema)
 
     def _request(self, settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:
-        from openai import OpenAIError
-
-        try:
-            reply = self._client.chat.completions.create(
-                model=settings.model,
-                messages=list(messages),
-                temperature=settings.temperature,
-                seed=settings.seed,
-                max_tokens=settings.max_tokens,
-                response_format={
-                    "type": "json_schema",
-                    "json_schema": {"name": "reply", "schema": schema, "strict": True},
-                },
-            )
-        except OpenAIError as error:
-            raise DataError(
-                f"endpoint {settings.url}, model {settings.model!r}: {type(error).__name__} ({error}); "
-                f"check that it is up and serves this model; a key is read from ${settings.api_key_variable}"
-            ) from None
-        if not reply.choices:
-            return ""
-        return reply.choices[0].message.content or ""
+        body = {
+            "model": settings.model,
+            "messages": list(messages),
+            "temperature": settings.temperature,
+            "seed": settings.seed,
+            "max_tokens": settings.max_tokens,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "reply", "schema": schema, "strict": True},
+            },
+        }
+        return self._client.complete(body).text
 
     def _path(self, key: str) -> Path | None:
         return self._cache / key[:2] / f"{key}.json" if self._cache else None

@@ -16,8 +16,7 @@ from pydantic import ValidationError
 from microcoder.errors import DataError
 from microcoder.evaluator import check_problem
 from microcoder.formats.candidates import Rejection
-from microcoder.formats.catalogue import FORMATS
-from microcoder.formats.lookup import load_format
+from microcoder.formats.catalogue import FORMATS, load_format
 from microcoder.types import Problem
 
 if TYPE_CHECKING:

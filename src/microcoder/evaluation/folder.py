@@ -15,15 +15,12 @@ first was a sandbox fault, the later one counts.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from microcoder.errors import DataError
 from microcoder.evaluation.samples import Sample
-from microcoder.files import append_row, check_writable, hold_lock, read_json, read_rows
+from microcoder.files import WorkFolder, check_writable, read_json, read_rows
 from microcoder.types import Outcome
 
 Key = tuple[str, int]
@@ -31,19 +28,17 @@ Key = tuple[str, int]
 Row = dict[str, Any]
 
 
-class EvaluationFolder:
+class EvaluationFolder(WorkFolder):
     """The files of one evaluation."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        self.manifest = root / "manifest.json"
+        super().__init__(root)
         self.questions = root / "questions.jsonl"
         self.samples = root / "samples.jsonl"
         self.verdicts = root / "verdicts.jsonl"
         self.results = root / "results.json"
         self.report = root / "report.md"
         self.eval_all = root / "eval_all.json"
-        self._lock = root / ".lock"
 
     @property
     def has_begun(self) -> bool:
@@ -62,30 +57,9 @@ class EvaluationFolder:
             DataError: it is not; what is there, and what to type.
         """
         check_writable(self.root, DataError)
-        ours = {self.manifest.name, self.questions.name, self._lock.name}
+        ours = {self.manifest.name, self.questions.name, self.lock_file.name}
         if self.root.exists() and not self.is_evaluation and any(path.name not in ours for path in self.root.iterdir()):
             raise DataError(f"{self.root} is not empty and holds no evaluation; use another --run-dir")
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Lock the folder against other processes; the kernel releases the lock when the holder dies.
-
-        Raises:
-            DataError: another process holds it.
-        """
-        with hold_lock(
-            self._lock, DataError(f"another process is writing to {self.root}; wait, or use another --run-dir")
-        ):
-            yield
-
-    def mend(self) -> None:
-        """Remove last lines that a kill left half written, so that the next line is not appended to them."""
-        for path in (self.samples, self.verdicts):
-            if path.exists():
-                body = path.read_bytes()
-                whole = body.rfind(b"\n") + 1
-                if whole < len(body):
-                    os.truncate(path, whole)
 
     def read_manifest(self) -> Row:
         """Return the manifest.
@@ -103,7 +77,10 @@ class EvaluationFolder:
 
     def read_samples(self) -> dict[Key, Sample]:
         """Return the responses by problem and sample."""
-        samples = (self._decode(row) for row in read_rows(self.samples))
+        try:
+            samples = [Sample.from_record(row) for row in read_rows(self.samples)]
+        except (KeyError, TypeError):
+            raise DataError(f"{self.samples} was edited or damaged: a line lacks a field") from None
         return {(sample.problem_id, sample.sample_index): sample for sample in samples}
 
     def read_verdicts(self) -> dict[Key, Row]:
@@ -116,17 +93,3 @@ class EvaluationFolder:
     def judged(self) -> set[Key]:
         """Return the samples with a final verdict; those with a sandbox fault are judged again."""
         return {key for key, row in self.read_verdicts().items() if row["verdict"] != Outcome.SANDBOX_FAULT}
-
-    def add_sample(self, sample: Sample) -> None:
-        """Append a response."""
-        append_row(self.samples, sample.as_record())
-
-    def add_verdict(self, row: Row) -> None:
-        """Append a verdict."""
-        append_row(self.verdicts, row)
-
-    def _decode(self, row: Row) -> Sample:
-        try:
-            return Sample.from_record(row)
-        except (KeyError, TypeError):
-            raise DataError(f"{self.samples} was edited or damaged: a line lacks a field") from None

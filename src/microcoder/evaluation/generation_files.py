@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from microcoder.completions import Completion
 from microcoder.dataset.benchmarks import Question
 from microcoder.errors import ConfigError, DataError
 from microcoder.evaluation.config import GenerationFile
-from microcoder.evaluation.samples import Response, Sample
+from microcoder.evaluation.samples import Sample
 from microcoder.extract import USUAL, Extractor
 from microcoder.records import read_values
 from microcoder.runs import read_rollouts
@@ -149,7 +150,7 @@ def _from_rollouts(
         text = row.get("completion")
         if not isinstance(text, str):
             raise DataError(f"{where}: completion is missing or no text")
-        response = Response(text, bool(row.get("is_truncated", False)), row.get("num_tokens"))
+        response = Completion(text, bool(row.get("is_truncated", False)), row.get("num_tokens"))
         yield Sample.from_response(name, counts[name], response, extract)
         counts[name] += 1
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from microcoder.completions import Completion
 from microcoder.evaluation.questions import Messages
 from microcoder.extract import USUAL, Extractor
 
@@ -19,17 +19,6 @@ class ResponseRequest:
     messages: Messages
     seed: int
     """Seed of this sample, independent of the order of generation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A generated response."""
-
-    text: str
-    is_truncated: bool
-    """It reached the length limit."""
-    num_tokens: int | None
-    """None if the server does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +37,7 @@ class Sample:
 
     @classmethod
     def from_response(
-        cls, problem_id: str, sample_index: int, response: Response, extract: Extractor = USUAL
+        cls, problem_id: str, sample_index: int, response: Completion, extract: Extractor = USUAL
     ) -> Sample:
         """Extract the program from a response."""
         program = extract(response.text, is_truncated=response.is_truncated)
@@ -70,15 +59,3 @@ class Sample:
     def as_record(self) -> dict[str, Any]:
         """Return the line of samples.jsonl."""
         return {name: getattr(self, name) for name in self.__slots__}
-
-
-class Generator(Protocol):
-    """A generation backend."""
-
-    def generate(self, requests: Sequence[ResponseRequest]) -> Iterator[tuple[ResponseRequest, Response]]:
-        """Yield a response to each request as it is ready, in any order.
-
-        Raises:
-            ConfigError: the backend cannot be used as it was configured.
-        """
-        ...

@@ -10,17 +10,16 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from microcoder.dataset.benchmarks import Question
 from microcoder.errors import DataError
 from microcoder.evaluation.config import NEUTRAL_KEYS, EndpointConfig, EvalConfig, GenerationFile, LiveCodeBench, Rows
-from microcoder.evaluation.endpoint import EndpointGenerator
+from microcoder.evaluation.endpoint import ask_endpoint
 from microcoder.evaluation.eval_all import write_eval_all
-from microcoder.evaluation.folder import EvaluationFolder, Key
+from microcoder.evaluation.folder import EvaluationFolder
 from microcoder.evaluation.generation_files import read_samples
-from microcoder.evaluation.local import LocalGenerator
-from microcoder.evaluation.observer import EvaluationObserver
+from microcoder.evaluation.local import generate_locally
 from microcoder.evaluation.questions import (
     build_asker,
     build_messages,
@@ -29,20 +28,33 @@ from microcoder.evaluation.questions import (
     question_record,
 )
 from microcoder.evaluation.report import summarise, write_report
-from microcoder.evaluation.samples import Generator, ResponseRequest, Sample
-from microcoder.evaluator import Judge, JudgingEnvironment
+from microcoder.evaluation.samples import ResponseRequest, Sample
+from microcoder.evaluator import Judge
 from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input
 from microcoder.extensions import describe_file
-from microcoder.files import check_unchanged, write_json, write_rows
-from microcoder.formats.lookup import find_source
+from microcoder.files import append_row, check_unchanged, write_json, write_rows
+from microcoder.formats.catalogue import find_source
 from microcoder.prompts import Asker
-from microcoder.training.extractor_config import build_extractor
 from microcoder.training.manifest import changed_keys, describe_changes, describe_start, digest_keys
+from microcoder.training.reward_config import build_extractor
 from microcoder.types import Problem, Program, Verdict
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
 """A judge keeps the tests of its problems; a LiveCodeBench release has more of them than memory."""
+
+
+class EvaluationObserver(Protocol):
+    """Receives the events of an evaluation; must not change it."""
+
+    def phase(self, name: str, *, done: int, total: int) -> None:
+        """A phase has begun, with its total amount of work."""
+
+    def advance(self, label: str) -> None:
+        """One more unit of this kind is done."""
+
+    def note(self, text: str) -> None:
+        """A message to show."""
 
 
 def run_evaluation(
@@ -100,7 +112,7 @@ def _open_folder(
     """Write the manifest of a new evaluation, or check that an old one has the same problems.
 
     Raises:
-        DataError: the problems or the generation file have changed, or the environment of programs was not recorded.
+        DataError: the problems or the generation file have changed.
     """
     check_config(folder, config)
     origin = {
@@ -113,9 +125,6 @@ def _open_folder(
     }
     if folder.has_begun:
         check_unchanged(folder.root, folder.read_manifest(), origin, DataError)
-        if not folder.results.is_file():
-            _began_in(folder)
-        folder.mend()
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
     with Judge(workers=1, **config.judging.judge_options()) as judge:
@@ -177,18 +186,16 @@ def _collect_samples(
     ]
     if not requests:
         return
-    generator: Generator
+    options = config.prompt.chat_template_options
     if isinstance(config.generation, EndpointConfig):
-        generator = EndpointGenerator(config.generation, chat_template_options=config.prompt.chat_template_options)
+        responses = ask_endpoint(config.generation, requests, chat_template_options=options)
     else:
-        generator = LocalGenerator(
-            config.generation, chat_template_options=config.prompt.chat_template_options, note=observer.note
-        )
+        responses = generate_locally(config.generation, requests, chat_template_options=options, note=observer.note)
     extract = build_extractor(config.extractor)
     observer.phase("generating", done=len(done), total=len(done) + len(requests))
-    for request, response in generator.generate(requests):
+    for request, response in responses:
         sample = Sample.from_response(request.problem_id, request.sample_index, response, extract)
-        folder.add_sample(sample)
+        append_row(folder.samples, sample.as_record())
         observer.advance(sample.extraction)
 
 
@@ -234,47 +241,24 @@ def _judge_group(
 
     def keep(index: int, verdict: Verdict) -> None:
         sample = group[index][2]
-        key: Key = (sample.problem_id, sample.sample_index)
-        record = {name: value for name, value in verdict_record("", verdict).items() if name != "id"}
-        folder.add_verdict({"problem_id": key[0], "sample_index": key[1], **record})
+        row = verdict_record("", verdict) | {"problem_id": sample.problem_id, "sample_index": sample.sample_index}
+        del row["id"]
+        append_row(folder.verdicts, row)
         observer.advance(verdict.outcome.value)
 
     with Judge(workers=config.judging.workers, **config.judging.judge_options()) as judge:
-        _check_environment(folder, judge.environment)
-        judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
-
-
-def _check_environment(folder: EvaluationFolder, environment: JudgingEnvironment) -> None:
-    """Refuse to mix verdicts of two environments in one folder.
-
-    Raises:
-        DataError: programs run on another Python or with other packages than when the folder began.
-    """
-    began, now = _began_in(folder), environment.as_record()
-    for what, old, new in (
-        ("Python", began["python"], now["python"]),
-        ("packages", began["packages"]["pins"], now["packages"]["pins"]),
-    ):
-        if old != new:
+        recorded = folder.read_manifest().get("environment")
+        if recorded is None:
             raise DataError(
-                f"{folder.root} began with programs on {what} {json.dumps(old)}, now it is {json.dumps(new)}; "
-                "restore the original, or use another --run-dir"
+                f"{folder.root} was begun by an older version, which did not record Python and packages; "
+                "use another --run-dir"
             )
-
-
-def _began_in(folder: EvaluationFolder) -> dict[str, Any]:
-    """Return the environment that a folder's verdicts belong to.
-
-    Raises:
-        DataError: an older version wrote it, which did not record one.
-    """
-    environment = folder.read_manifest().get("environment")
-    if environment is None:
-        raise DataError(
-            f"{folder.root} was started by an older version, which did not record Python and packages; "
-            "use another --run-dir"
+        began, now = (
+            {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
+            for each in (recorded, judge.environment.as_record())
         )
-    return environment
+        check_unchanged(folder.root, began, now, DataError)
+        judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:

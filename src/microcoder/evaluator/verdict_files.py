@@ -50,6 +50,8 @@ class VerdictFile:
         self._partial = path.with_name(path.name + ".partial")
         self._meta = path.with_name(path.name + ".meta.json")
         self._file: TextIO | None = None
+        self._has_begun = False
+        """Whether the partial file holds a verdict."""
 
     def delete(self) -> None:
         """Forget earlier runs."""
@@ -72,13 +74,14 @@ class VerdictFile:
         if rows:
             self._check_origin(rows[0].get("origin"), self._partial)
             self._take(rows[1:])
+        self._has_begun = any("verdict" in row for row in rows)
         self._rewrite_partial()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
+        if error is None or not self._has_begun:
             self._partial.unlink(missing_ok=True)
         if self._file is not None:
             self._file.close()
@@ -92,6 +95,7 @@ class VerdictFile:
         """Append a verdict."""
         row = verdict_record(name, verdict)
         self.done[name] = row
+        self._has_begun = True
         self._append(row)
         return row
 

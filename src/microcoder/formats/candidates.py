@@ -8,6 +8,7 @@ Every stage takes a candidate and returns a changed copy or a `Rejection`; nothi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import Field
@@ -113,6 +114,29 @@ class InputKit(Record):
     recipes: tuple[InputRecipe, ...] = ()
     left_out: tuple[str, ...] = ()
     """What of it could not be read, and why."""
+
+
+Note = tuple[str, str]
+"""A field, and what was changed or left out on the way to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedTests:
+    """Tests as we write them, what judges them, and what happened on the way."""
+
+    __test__ = False  # not a pytest class
+
+    tests: tuple[TestCase, ...] = ()
+    fn_name: str | None = None
+    checker: Checker = field(default_factory=Checker)
+    notes: tuple[Note, ...] = ()
+    call: Call | None = None
+    harness: str | None = None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a candidate takes from them."""
+        return {name: getattr(self, name) for name in ("tests", "fn_name", "call", "checker", "harness")}
 
 
 class Candidate(Record):

@@ -13,8 +13,9 @@ from typing import Any
 
 from microcoder.formats.assertions import read_assertions
 from microcoder.formats.calls import read_signature
-from microcoder.formats.candidates import Candidate, Solution
-from microcoder.formats.encodings import DecodedTests, infer_call_of
+from microcoder.formats.candidates import Candidate, DecodedTests, Solution
+from microcoder.formats.encodings import infer_call_of
+from microcoder.formats.format import Folders, Format
 from microcoder.formats.programs import LANGUAGES, head_of, public_methods
 from microcoder.formats.row import Malformed, Row
 
@@ -47,7 +48,8 @@ def read_doocs(row: Row) -> Candidate:
     notes = [("statement_found", f"also there in {other}") for other, _ in found[1:]]
     return row.candidate(
         description,
-        notes=[*notes, *tests.notes],
+        tests,
+        notes=notes,
         url=heading[2] if heading else "",
         platform="leetcode",
         title=heading[1] if heading else row.name("name"),
@@ -57,7 +59,7 @@ def read_doocs(row: Row) -> Candidate:
         starter_code=head_of(code, methods[0]) if len(methods) == 1 else None,
         solutions=solutions,
         groups=("sample",) * len(tests.tests),
-        **{**tests.fields, "fn_name": methods[0] if len(methods) == 1 else None},
+        fn_name=methods[0] if len(methods) == 1 else None,
     )
 
 
@@ -112,3 +114,14 @@ def _find_examples(text: str) -> Iterator[tuple[str, str]]:
 def _literal(text: str) -> str:
     """JSON's words as Python's."""
     return {"true": "True", "false": "False", "null": "None"}.get(text.strip(), text.strip())
+
+
+FORMATS = (
+    Format(
+        "doocs",
+        "doocs/leetcode",
+        read_doocs,
+        licence="CC-BY-SA-4.0",
+        folders=Folders(("README_EN.md", "README.md"), ("README.md", "README_EN.md", "Solution.*")),
+    ),
+)

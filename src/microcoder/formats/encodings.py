@@ -14,48 +14,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 from microcoder.formats.assertions import read_assertions
 from microcoder.formats.calls import NotACall, check_call, read_signature, write_call
-from microcoder.formats.candidates import Candidate
+from microcoder.formats.candidates import Candidate, DecodedTests
 from microcoder.formats.claims import claim_tests, claims_checker, claims_harness, find_called
 from microcoder.formats.row import Malformed
 from microcoder.formats.text import read_json, read_literal, shorten
 from microcoder.signatures import find_call, find_head
-from microcoder.types import Call, Checker, Problem, TestCase
+from microcoder.types import Call, Problem, TestCase
 
 _CALLS = ("function_call", "functional", "call_based")
 _STREAMS = ("stdin_stdout", "stdin", "stdio", "")
 _MOST_FOLDS = 3
 """Texts within texts that are unpacked."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecodedTests:
-    """Tests as we write them, and what happened on the way."""
-
-    __test__ = False  # not a pytest class
-
-    tests: tuple[TestCase, ...] = ()
-    fn_name: str | None = None
-    checker: Checker = field(default_factory=Checker)
-    notes: tuple[tuple[str, str], ...] = ()
-    call: Call | None = None
-    harness: str | None = None
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """What a candidate takes from them."""
-        return {
-            "tests": self.tests,
-            "fn_name": self.fn_name,
-            "call": self.call,
-            "checker": self.checker,
-            "harness": self.harness,
-        }
 
 
 def decode_tests(
@@ -298,7 +272,7 @@ def _stream(value: Any) -> str:
 
 
 def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]) -> Candidate:
-    """Return the candidate of tests that are assertions; where they are not convertible, it goes with the rejection.
+    """Return the candidate of tests; where they are not convertible, the candidate goes with the rejection.
 
     Raises:
         Malformed: from either.
@@ -306,5 +280,7 @@ def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], De
     try:
         tests = decode()
     except Malformed as error:
+        if error.reason != "tests_not_convertible":
+            raise
         raise Malformed(error.reason, error.detail, build(DecodedTests())) from None
     return build(tests)

@@ -13,6 +13,10 @@ from microcoder.faults import explain_fault
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.row import Malformed, Row
 
+PAIRS = '{"inputs": [...], "outputs": [...]}, with "fn_name" where a function is called'
+LISTED = 'a list of {"input": ..., "output": ...}'
+ASSERTIONS = "Python assertions that call the answer's function"
+
 
 @dataclass(frozen=True, slots=True)
 class Folders:

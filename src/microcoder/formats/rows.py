@@ -15,9 +15,8 @@ from pydantic import ValidationError
 from microcoder.errors import DataError
 from microcoder.faults import explain_fault
 from microcoder.formats.candidates import Candidate
-from microcoder.formats.catalogue import FORMATS
+from microcoder.formats.catalogue import FORMATS, load_format
 from microcoder.formats.format import Format, recognise
-from microcoder.formats.lookup import load_format
 from microcoder.formats.own import find_record, read_record
 from microcoder.formats.row import Malformed
 from microcoder.formats.text import shorten

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from microcoder.errors import ConfigError
 from microcoder.extract import extract_program
-from microcoder.formats.verl import problem_of_reward
+from microcoder.formats.once import problem_of_reward
 from microcoder.integrations.scores import Mode, as_figures, check_mode, fault_of, score
 from microcoder.integrations.shared import shared_judge
 
@@ -44,7 +44,7 @@ async def compute_score(
         mode: `all`, 1 where every test passed; `fraction`, the share of the tests that passed.
         on_fault: after the last attempt.
         rejudge: how often a program is judged again that the sandbox failed on.
-        reward_router_address: verl's, where it has a reward model; not asked here.
+        reward_router_address: verl's reward model; not used here.
         reward_model_tokenizer: likewise.
         judge: options of `Judge`, such as `workers`, or `url`; each of verl's reward workers has one judge.
 

@@ -31,7 +31,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"model": Landed | Load | Failure, "description": "One of these a line", "content": {_LINES: {}}}
 }
 _DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 512
-"""Of `/v1/run`, where the service allows so much."""
+"""Of `/v1/run`, if the service allows so much."""
 
 
 def lay_out(files: dict[str, bytes]) -> dict[str, bytes | None]:
@@ -91,7 +91,7 @@ def build_router(service: Service) -> APIRouter:
     async def judge_stream(request: JudgeRequest) -> Response:
         """Judge programs; answers with a line of JSON for each as soon as it is judged, in any order."""
         landing = service.judge_each(*_pair(request))
-        # Refused here, where there is a status for it, or taken.
+        # Refused here, while there still is a status for it.
         await anext(landing)
         return StreamingResponse(_write_lines(service, landing), media_type=_LINES)
 
@@ -138,14 +138,14 @@ def build_router(service: Service) -> APIRouter:
 
     @router.get("/healthz", tags=["service"])
     async def healthz() -> dict[str, str]:
-        """Liveness: 503 where this process should be replaced."""
+        """Liveness: 503 if this process should be replaced."""
         if trouble := service.find_failure():
             raise Refused(503, trouble)
         return {"status": "ok"}
 
     @router.get("/readyz", tags=["service"])
     async def readyz() -> dict[str, str]:
-        """Readiness: 503 where nothing should be sent now."""
+        """Readiness: 503 if nothing should be sent now."""
         if reason := service.find_reason_to_wait():
             raise Refused(503, reason, retry_after_seconds=1)
         return {"status": "ok"}

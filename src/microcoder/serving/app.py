@@ -1,4 +1,4 @@
-"""The application: all routes behind the guard, and the server that ends without losing what it has taken."""
+"""The application: all routes behind the guard, and the server that ends without losing accepted requests."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def build_app(service: Service, *, tokens: Collection[str] = ()) -> ASGIApp:
 
 
 class JudgeServer(uvicorn.Server):
-    """A server that, asked to end, finishes what it has taken, and answers 503 to what is left after the grace."""
+    """A server that on a signal finishes accepted requests, and answers 503 to what is left after the grace period."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class JudgeServer(uvicorn.Server):
         port: int,
         on_start: Callable[[int], None] = lambda port: None,
     ) -> None:
-        """Serve at an address; port 0 takes a free one, `on_start` is told which."""
+        """Serve at an address; port 0 takes a free one, which `on_start` receives."""
         self._service = service
         self._on_start = on_start
         settings = service.settings

@@ -34,7 +34,7 @@ from microcoder.serving.queued import Queue, QueuedProgram, QueueJudge
 from microcoder.serving.remote import CONFIGURATION, RemoteService, Unserved
 
 Check = Callable[[str, Mapping[str, Any]], None]
-"""Called with a service's address and what it says it is; raises ConfigError where it is not to be asked."""
+"""Called with a service's address and what it says it is; raises ConfigError to refuse it."""
 
 _MAX_WAIT_SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
@@ -60,7 +60,7 @@ class JudgeClient(QueueJudge):
         """Make a client; nothing is sent yet.
 
         Args:
-            url: where the service is, such as `http://judge:8077`, or several of them.
+            url: the service's address, such as `http://judge:8077`, or several of them.
             token: one that all of them take.
             batch_size: programs in one request, at most.
             connections: requests at the same time, to each, at most.
@@ -130,18 +130,18 @@ class JudgeClient(QueueJudge):
     # All below runs in the thread of the event loop, which alone touches queue and services.
 
     async def _stop(self) -> None:
-        self._tell_all(lambda item: item.give_up("this JudgeClient is closed"))
+        self._for_all(lambda item: item.give_up("this JudgeClient is closed"))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.aclose()
 
-    def _tell_all(self, tell: Callable[[QueuedProgram], None]) -> None:
-        """Answer whoever waits."""
+    def _for_all(self, answer: Callable[[QueuedProgram], None]) -> None:
+        """Answer every program that is queued or out."""
         for item in self._out:
-            tell(item)
+            answer(item)
         while (item := self._queue.take_suspect() or self._queue.take()) is not None:
-            tell(item)
+            answer(item)
 
     def _take(self, item: QueuedProgram) -> None:
         if not self._queue and not self._out:
@@ -157,14 +157,14 @@ class JudgeClient(QueueJudge):
         task.add_done_callback(self._tasks.discard)
 
     async def _watch(self) -> None:
-        """Give up where no service says anything any more."""
+        """Give up when no service has answered for too long."""
         while True:
             await asyncio.sleep(min(1.0, self._patience_seconds / 10))
             if (self._queue or self._out) and time.monotonic() - self._heard > self._patience_seconds:
                 fault = EvaluatorFault(
                     f"no judge for {self._patience_seconds:g} s: {self._troubles()}; start one again"
                 )
-                self._tell_all(lambda item, fault=fault: item.tell(fault))
+                self._for_all(lambda item, fault=fault: item.resolve(fault))
                 self._heard = time.monotonic()
 
     def _troubles(self) -> str:
@@ -189,7 +189,7 @@ class JudgeClient(QueueJudge):
                 self._begin(self._ask(service, batch))
 
     def _find_room(self, service: RemoteService, now: float) -> int:
-        """Return how many programs may go there now; not one by one, where many wait and many run."""
+        """Return how many programs may go there now; not one by one if many wait and many run."""
         if not service.workers or service.rests_until > now or service.num_requests >= self._connections:
             return 0
         share = -(-len(self._queue) // len(self._services))
@@ -207,7 +207,7 @@ class JudgeClient(QueueJudge):
         return batch
 
     async def _ask(self, service: RemoteService, batch: list[QueuedProgram]) -> None:
-        """Have some programs judged by one request, by several where it is refused; what is left goes back."""
+        """Have some programs judged by one request, or by several if it is refused; what is left is queued again."""
         parts = [batch]
         try:
             while parts:
@@ -220,7 +220,7 @@ class JudgeClient(QueueJudge):
                 except Unserved as refused:
                     left = [item for item in items if not item.future.done()]
                     if refused.is_final and len(left) > 1:
-                        # Too many, or one of them is meant: asking for fewer tells.
+                        # Too many, or one of them is refused: smaller requests show which.
                         parts += [left[len(left) // 2 :], left[: len(left) // 2]]
                     else:
                         self._note_refusal(service, left, refused)
@@ -238,18 +238,18 @@ class JudgeClient(QueueJudge):
             service.num_of_others = max(0, line.queued - service.num_held)
         elif line.index < len(items):
             item = items[line.index]
-            item.tell(line.verdict)
+            item.resolve(line.verdict)
             if item in self._out:
                 self._out.discard(item)
                 service.num_held -= 1
                 self._hand_out()
 
     def _note_refusal(self, service: RemoteService, items: list[QueuedProgram], refused: Unserved) -> None:
-        """Put programs back, or tell whoever waits why they are not judged."""
+        """Queue programs again, or answer with why they are not judged."""
         if refused.is_final or refused.status in CONFIGURATION:
             kind = ConfigError if refused.status in CONFIGURATION else DataError
             for item in items:
-                item.tell(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
+                item.resolve(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
             return
         self.num_retries += 1
         self._rest(service, refused)
@@ -291,7 +291,7 @@ class JudgeClient(QueueJudge):
             self._rest(service, refused)
         except ConfigError as error:
             service.trouble, service.rests_until = str(error), 0.0
-            self._tell_all(lambda item, error=error: item.tell(error))
+            self._for_all(lambda item, error=error: item.resolve(error))
         self._hand_out()
 
     async def _meet(self, service: RemoteService) -> dict[str, Any]:

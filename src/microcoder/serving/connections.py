@@ -1,8 +1,8 @@
-"""Connections before they say anything: how long they may take to ask, and how many there may be.
+"""Limits on connections: how long they may take to send a request, and how many there may be.
 
 | a connection                                                  | what happens to it                                 |
 |---------------------------------------------------------------|----------------------------------------------------|
-| sends no whole request head in time                           | closed; 408 where it had begun to                  |
+| sends no whole request head in time                           | closed; 408 if it had begun to                     |
 | is kept open after an answer and asks nothing                 | closed after the idle time                         |
 | does not read its answer                                      | reset                                              |
 | is one more than its address may have, or than there may be   | the longest idle one makes room; with none: 503    |
@@ -63,7 +63,7 @@ class Connections:
         self._num_open = 0
 
     def admit(self, connection: Connection) -> bool:
-        """Take a connection in, where need be in the place of one that asks nothing; return whether there was room."""
+        """Accept a connection, if need be in place of an idle one; return whether there was room."""
         client = connection.address
         if len(self._by_client.get(client, ())) >= self.settings.max_connections_per_client:
             is_room = self._close_idle(client, "client_limit")
@@ -93,7 +93,7 @@ class Connections:
         self._metrics.connections.set(self._num_open)
 
     def note_idle(self, connection: Connection) -> None:
-        """Note that a connection waits for a request; where it did already it keeps its place."""
+        """Note that a connection waits for a request; one that did already keeps its place."""
         if connection in self._by_client.get(connection.address, ()):
             self._idle.setdefault(connection.address, OrderedDict()).setdefault(connection)
 
@@ -132,7 +132,7 @@ class Connection(H11Protocol):
         self.address = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, where there is room."""
+        """Begin, if there is room."""
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
         if self._known.admit(self):
@@ -168,7 +168,7 @@ class Connection(H11Protocol):
         self._reading_deadline = self.loop.call_later(self._known.settings.body_seconds, self._give_up_on_reader)
 
     def resume_writing(self) -> None:
-        """Go on writing."""
+        """Resume writing."""
         super().resume_writing()
         if self._reading_deadline is not None:
             self._reading_deadline.cancel()

@@ -103,7 +103,7 @@ class Guard:
             )
 
     def hold(self, num_bytes: int) -> None:
-        """Count bytes in, or out where negative.
+        """Count bytes in, or out if negative.
 
         Raises:
             Refused: the requests on their way are too large together.

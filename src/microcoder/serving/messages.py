@@ -27,7 +27,7 @@ class ProgramMessage(Message):
     problem: Annotated[int, Field(ge=0)]
     """Position of its problem in `problems`."""
     code: str | None
-    """The source; null where a response held none."""
+    """The source; null if the response held none."""
     reason: str = ""
     """Why there is none."""
 
@@ -82,16 +82,16 @@ class RunRequest(Message):
     files: dict[str, str] = Field(default_factory=dict)
     """Text by relative path."""
     time_limit_seconds: float | None = Field(default=None, gt=0)
-    """CPU seconds; 10, or the most that the service allows, where it is left out."""
+    """CPU seconds; by default 10, or the service's maximum if that is less."""
     memory_limit_mib: int | None = Field(default=None, ge=1)
-    """512, or the most that the service allows, where it is left out."""
+    """By default 512, or the service's maximum if that is less."""
 
 
 class RunResponse(Message):
     """What the program did."""
 
     failure: Outcome | None
-    """Why it did not end well; null where it ended by itself with exit code 0, within its limits."""
+    """Why it failed; null if it ended by itself with exit code 0, within its limits."""
     detail: str
     stdout: str
     stderr: str

@@ -8,27 +8,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from microcoder.docstrings import attribute_docstrings
 from microcoder.evaluator.statistics import Statistics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
-_HELP = {
-    "judged": "Programs that were judged",
-    "from_cache": "Verdicts that an identical program had already",
-    "faults": "Programs that stayed unscored because a sandbox failed",
-    "retries": "Tests that were run again because a sandbox failed",
-    "reruns": "Tests that were run again because they ended close to their limit, or beyond it on a busy machine",
-    "shared": "Tests that were accepted in a process that they shared",
-    "fallbacks": "Shared processes that did not get through all their tests",
-    "rechecked": "Tests that were accepted in a shared process and, as a sample, run again alone",
-    "differences": "Tests that were accepted in a shared process and not alone; there should be none",
-    "checker_crashes": "Programs whose output broke a checker that works on the problem's own answer",
-    "runs": "Programs that were run without being judged",
-    "extended": "Times that a test at its wall limit was given longer because it had waited for a processor",
-    "aside": "Times that a program stood aside for others, while it was idle or after a slice of CPU time",
-    "lowered": "Tests that were ended by a limit which other programs of their problem had set",
-    "blind": "Tests that were given three times their wall limit because the kernel does not say how long they waited",
-}
 
 
 class ServiceMetrics:
@@ -83,5 +67,5 @@ class _JudgeCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return one counter for each."""
         statistics = self._statistics()
-        for name, text in _HELP.items():
-            yield CounterMetricFamily(f"microcoder_judge_{name}", text, value=getattr(statistics, name))
+        for name, text in attribute_docstrings(Statistics).items():
+            yield CounterMetricFamily(f"microcoder_judge_{name}", text.rstrip("."), value=getattr(statistics, name))

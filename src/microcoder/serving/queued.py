@@ -1,4 +1,4 @@
-"""What judges on other machines have in common: programs wait in one queue here, and each verdict is told once."""
+"""What judges on other machines have in common: programs wait in one queue here, and each gets one verdict."""
 
 from __future__ import annotations
 
@@ -85,18 +85,18 @@ class QueuedProgram:
             self._is_begun = self.future.set_running_or_notify_cancel()
         return self._is_begun and not self.future.done()
 
-    def tell(self, told: JudgeAnswer) -> None:
-        """Answer whoever waits, unless that was done."""
+    def resolve(self, answer: JudgeAnswer) -> None:
+        """Set the result, unless there is one."""
         if not self.begin():
             return
-        if isinstance(told, Verdict):
-            self.future.set_result(told)
+        if isinstance(answer, Verdict):
+            self.future.set_result(answer)
         else:
-            self.future.set_exception(told)
+            self.future.set_exception(answer)
 
     def give_up(self, why: str) -> None:
         """Say that no judge was reached for it."""
-        self.tell(unreached(self.known.problem, why[:300]))
+        self.resolve(unreached(self.known.problem, why[:300]))
 
 
 class Queue:
@@ -128,7 +128,7 @@ class Queue:
             group.append(item)
 
     def take(self, problem: int = 0) -> QueuedProgram | None:
-        """Return the next program, of the problem of this number where one of it waits; None where none waits."""
+        """Return the next program, of the problem of this number if one of it waits; None if none waits."""
         while self._groups:
             number = problem if problem in self._groups else next(iter(self._groups))
             group = self._groups[number]

@@ -2,7 +2,7 @@
 
 Programs wait in one queue here, so a node that is fast or free takes more: nothing is dealt out in advance. A problem's
 tests go to a node once. When an actor or its node is lost, what it held goes back to the front of the queue and is
-judged again; a program's verdict is told once. Nodes that join later are used; a node whose sandbox does not start is
+judged again; a program gets one verdict. Nodes that join later are used; a node whose sandbox does not start is
 given nothing, and tried again later.
 """
 
@@ -13,8 +13,9 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -95,22 +96,6 @@ class _Node:
     """The problem of the program that it was given last."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
-    """An actor is there, with so many workers, or why not."""
-
-    node: _Node
-    answer: int | BaseException
-
-
-@dataclass(frozen=True, slots=True)
-class _Landed:
-    """Verdicts of a node, or why there are none."""
-
-    node: _Node
-    answer: list[tuple[int, JudgeAnswer]] | BaseException
-
-
 class RayJudge(QueueJudge):
     """Judges on all nodes of the Ray cluster that this process is connected to; use it as a context manager."""
 
@@ -126,9 +111,9 @@ class RayJudge(QueueJudge):
         """Start an actor on each node, and wait for the first.
 
         Args:
-            workers_per_node: programs judged at the same time on a node; where it is left out, as many as Ray's
-                processors there, or, where none are reserved, as the node's real ones.
-            processors_per_worker: what Ray reserves for each; 0 where a trainer has reserved all processors already.
+            workers_per_node: programs judged at the same time on a node; by default as many as Ray's processors
+                there, or, if none are reserved, as the node's real ones.
+            processors_per_worker: what Ray reserves for each; 0 if a trainer has reserved all processors already.
             max_losses: how often an actor may be lost with a program before that gets `sandbox_fault`.
             start_seconds: how long there may be no actor before programs get `sandbox_fault`.
             **options: what each node's `Judge` is made with besides.
@@ -155,7 +140,8 @@ class RayJudge(QueueJudge):
         self._nodes: dict[str, _Node] = {}
         self._resting: dict[str, float] = {}
         self._queue = Queue()
-        self._events: SimpleQueue[QueuedProgram | _Started | _Landed | None] = SimpleQueue()
+        self._events: SimpleQueue[partial[Any]] = SimpleQueue()
+        """What happened, as what to do about it: called by the one thread that touches the queue and the nodes."""
         self._numbers = itertools.count()
         self._start_failure = ""
         self.num_losses = 0
@@ -177,14 +163,14 @@ class RayJudge(QueueJudge):
         return super()._know(problem)
 
     def _put(self, item: QueuedProgram) -> None:
-        self._events.put(item)
+        self._events.put(partial(self._queue.add, item))
 
     def _end(self) -> None:
-        self._events.put(None)
+        self._events.put(partial(_LOG.debug, "the Ray judge is closed"))
         self._thread.join(_JOIN_SECONDS)
 
     def _wait_for_one(self) -> None:
-        """Fail early where no node can judge."""
+        """Fail early if no node can judge."""
         give_up = time.monotonic() + self._start_seconds
         while not self.nodes:
             if not self._nodes:
@@ -192,7 +178,7 @@ class RayJudge(QueueJudge):
                     f"no judge starts on the Ray cluster: {self._start_failure or 'it has no processor'}"
                 )
             try:
-                self._take(self._events.get(timeout=max(0.0, give_up - time.monotonic())))
+                self._events.get(timeout=max(0.0, give_up - time.monotonic()))()
             except Empty:
                 for node in self._nodes.values():
                     kill_actor(node.handle)
@@ -207,7 +193,7 @@ class RayJudge(QueueJudge):
         try:
             self._dispatch_until_closed()
         except Exception as error:
-            # Such as the end of the cluster: whoever waits is told, and nobody waits any more.
+            # Such as the end of the cluster: every waiting program is answered.
             _LOG.error("judging on Ray ended", exc_info=error)
             why = f"judging on Ray ended: {type(error).__name__}: {error}"
         with self._closing:
@@ -218,9 +204,9 @@ class RayJudge(QueueJudge):
         looked = able = time.monotonic()
         while True:
             try:
-                self._take(self._events.get(timeout=_REFRESH_SECONDS))
+                self._events.get(timeout=_REFRESH_SECONDS)()
                 while not self._events.empty():
-                    self._take(self._events.get_nowait())
+                    self._events.get_nowait()()
             except Empty:
                 pass
             if self._is_closed:
@@ -237,41 +223,39 @@ class RayJudge(QueueJudge):
             for node in self._nodes.values():
                 self._fill(node)
 
-    def _take(self, event: QueuedProgram | _Started | _Landed | None) -> None:
-        match event:
-            case QueuedProgram():
-                self._queue.add(event)
-            case _Started(node, int(workers)):
-                node.workers = workers
-                self._collect_from(node)
-            case _Started(node, BaseException() as error) if self._nodes.get(node.name) is node:
-                why = str(error).strip().splitlines()[-1][:300]
-                # The first of ours says most: Ray's is often only that the node went away.
-                ours = EvaluatorFault.__name__
-                if not self._start_failure or (ours in why and ours not in self._start_failure):
-                    self._start_failure = why
-                _LOG.warning("no judge starts on Ray node %s: %s", node.name, why)
-                del self._nodes[node.name]
-                self._resting[node.name] = time.monotonic() + _REST_SECONDS
-            case _Landed(node, list(answer)):
-                for number, told in answer:
-                    # What a node holds that was given up is not its own any more.
-                    if (item := node.items.pop(number, None)) is not None:
-                        item.num_holders -= 1
-                        item.tell(told)
-                self._collect_from(node)
-            case _Landed(node, BaseException() as error) if self._nodes.get(node.name) is node:
-                self._lose(node, type(error).__name__)
-                self._start_nodes()
-
-    def _collect_from(self, node: _Node) -> None:
-        self._call(_Landed, node, node.handle.collect)
-
-    def _call(self, event: type[_Landed] | type[_Started], node: _Node, method: Any) -> None:
-        """Call a method of a node's actor; its answer, or that there will be none, is an event."""
+    def _call(self, node: _Node, method: Any, note: Callable[[_Node, Any], None]) -> None:
+        """Call a method of a node's actor; what it answers, or the error that ended it, is noted."""
         method.remote().future().add_done_callback(
-            lambda done: self._events.put(event(node, done.exception() or done.result()))
+            lambda done: self._events.put(partial(note, node, done.exception() or done.result()))
         )
+
+    def _note_start(self, node: _Node, answer: int | BaseException) -> None:
+        """Note that an actor is there, with so many workers, or why not."""
+        if not isinstance(answer, BaseException):
+            node.workers = answer
+            self._call(node, node.handle.collect, self._note_verdicts)
+        elif self._nodes.get(node.name) is node:
+            why = str(answer).strip().splitlines()[-1][:300]
+            # The first of ours says most: Ray's is often only that the node went away.
+            ours = EvaluatorFault.__name__
+            if not self._start_failure or (ours in why and ours not in self._start_failure):
+                self._start_failure = why
+            _LOG.warning("no judge starts on Ray node %s: %s", node.name, why)
+            del self._nodes[node.name]
+            self._resting[node.name] = time.monotonic() + _REST_SECONDS
+
+    def _note_verdicts(self, node: _Node, answer: list[tuple[int, JudgeAnswer]] | BaseException) -> None:
+        """Note verdicts of a node, or that it is lost."""
+        if not isinstance(answer, BaseException):
+            for number, verdict in answer:
+                # A program that was given up is no longer among the node's own.
+                if (item := node.items.pop(number, None)) is not None:
+                    item.num_holders -= 1
+                    item.resolve(verdict)
+            self._call(node, node.handle.collect, self._note_verdicts)
+        elif self._nodes.get(node.name) is node:
+            self._lose(node, type(answer).__name__)
+            self._start_nodes()
 
     def _lose(self, node: _Node, why: str) -> None:
         """Put back what a lost node held, unless another one has it as well."""
@@ -316,7 +300,7 @@ class RayJudge(QueueJudge):
                 self._give(idle, [item for node, item in late if node is not idle and item.num_holders == 1][:free])
 
     def _give(self, node: _Node, items: Sequence[QueuedProgram]) -> None:
-        """Send programs to a node, with their problems where it does not have those."""
+        """Send programs to a node, with those of their problems that it does not have."""
         programs: list[tuple[int, Program, int]] = []
         new: dict[int, Any] = {}
         forgotten: list[int] = []
@@ -349,7 +333,7 @@ class RayJudge(QueueJudge):
         for name, num_processors in alive.items():
             if name in self._nodes or self._resting.get(name, 0.0) > time.monotonic():
                 continue
-            # What Ray is told to have may be any number; only what is reserved is counted in it.
+            # Ray may be configured with any number of processors; it counts only what is reserved.
             workers = self._workers_per_node
             if self._processors_per_worker:
                 workers = min(workers or num_processors, num_processors)
@@ -361,7 +345,7 @@ class RayJudge(QueueJudge):
                 concurrency_groups={"give": 1, "collect": 1},
             )
             node = self._nodes[name] = _Node(name, handle)
-            self._call(_Started, node, handle.start)
+            self._call(node, handle.start, self._note_start)
 
     def _give_up_queue(self, why: str) -> None:
         while (item := self._queue.take_suspect() or self._queue.take()) is not None:
@@ -372,8 +356,9 @@ class RayJudge(QueueJudge):
             kill_actor(node.handle)
             for item in node.items.values():
                 item.give_up(why)
-        while not self._events.empty():
-            if isinstance(event := self._events.get_nowait(), QueuedProgram):
-                self._queue.add(event)
         self._nodes.clear()
+        while not self._events.empty():
+            # Programs that came meanwhile are queued; what ended actors say is ignored, since their nodes are gone.
+            if (event := self._events.get_nowait()).func == self._queue.add:
+                event()
         self._give_up_queue(why)

@@ -1,4 +1,4 @@
-"""How long a Ray of this machine's own may take to start: its fixed 30 s are too short where the machine is busy."""
+"""How long a local Ray may take to start: its fixed 30 s are too short on a busy machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATIENCE = {
 def allow_slow_start(environment: MutableMapping[str, str]) -> None:
     """Let a Ray that is started with this environment take minutes; what a user has set stays.
 
-    Call it before `ray.init`, and only where that starts a Ray: it would wait as long for a cluster that is not there.
+    Call it before `ray.init`, and only if that starts a Ray: it would wait as long for a cluster that does not answer.
     """
     for name, value in _PATIENCE.items():
         environment.setdefault(name, value)

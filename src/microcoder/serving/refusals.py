@@ -38,7 +38,7 @@ class Refused(Exception):
 
 
 def refusal_of(error: Exception) -> Refused:
-    """Return what a client is told about an exception."""
+    """Return the answer to a request that raised an exception."""
     match error:
         case Refused():
             return error

@@ -31,7 +31,7 @@ class Unserved(Exception):
     """A request that was not served, or not to its end."""
 
     status: int
-    """0 where there was no answer."""
+    """0 if there was no answer."""
     words: str
     retry_after_seconds: float | None = None
     was_taken: bool = False

@@ -26,7 +26,7 @@ _CLIENT_EXTRA_SECONDS = 10.0
 """What verl waits for beyond the two time-outs it sends; half of it is left for the way back."""
 _DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 1024
 _SUBMIT_SECONDS = {True: 10.0, False: 20.0}
-"""Run time of `/submit` where none is given: of built languages, and of the others."""
+"""Run time of `/submit` if none is given: of built languages, and of the others."""
 _SIGKILL = 9
 
 

@@ -43,7 +43,7 @@ class Service:
         self._loop = asyncio.get_running_loop()
 
     def drain(self) -> None:
-        """Take nothing more; after the grace, answer 503 to whoever still waits. From any thread or signal handler."""
+        """Accept nothing more; answer 503 to what is left after the grace period. Any thread or signal may call it."""
         self.is_draining = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._loop.call_later, self.settings.grace_seconds, self._over.set)
@@ -60,7 +60,7 @@ class Service:
         return ""
 
     def find_reason_to_wait(self) -> str:
-        """Return why nothing should be sent here now; empty where there is room."""
+        """Return why nothing should be sent here now; empty if there is room."""
         if self.is_draining:
             return "shutting down"
         if self._num_queued >= self.settings.max_queued:
@@ -211,7 +211,7 @@ class Service:
     async def _judge(self, program: Program, problem: Problem) -> Verdict:
         started = time.monotonic()
         verdict = await self.judge.judge_async(program, problem)
-        # A checker that fails is the client's own: whoever sends one may not end the service.
+        # A checker that fails is the client's own: sending one must not end the service.
         is_ours = not verdict.is_scorable and not verdict.is_checker_fault
         self._note(verdict.outcome, sum(test.wall_seconds for test in verdict.tests), started, is_fault=is_ours)
         return verdict

@@ -1,4 +1,4 @@
-"""What the service takes, and how much of it."""
+"""The limits of the service, and the tokens of its clients."""
 
 from __future__ import annotations
 
@@ -15,46 +15,47 @@ _MAX_WAIT_SECONDS = 86400.0
 
 
 class ServiceSettings(Config):
-    """Limits of the service; whatever is beyond one is refused with a message that says the limit."""
+    """Limits of the service; what exceeds one is refused, and the answer names the limit."""
 
     max_queued: int = Field(default=1024, ge=1)
-    """Programs on their way, over all requests; a request that would exceed it is answered 429."""
+    """Maximum number of queued and running programs over all requests; beyond it a request is answered 429."""
     max_batch: int = Field(default=256, ge=1)
-    """Programs in one request."""
+    """Maximum number of programs per request."""
     max_tests: int = Field(default=1000, ge=1)
-    """Tests of one problem."""
+    """Maximum number of tests per problem."""
     max_body_mib: int = Field(default=64, ge=1)
-    """Size of one request."""
+    """Maximum size of a request."""
     max_total_body_mib: int = Field(default=512, ge=1)
-    """Size of all requests that are being read or answered; beyond it: 429."""
+    """Maximum size of all requests that are being read or answered; beyond it: 429."""
     max_cpu_seconds: float = Field(default=60.0, gt=0, le=MAX_SECONDS)
-    """Longest time limit of a test that a request may ask for."""
+    """Highest time limit of a test."""
     max_memory_mib: int = Field(default=4096, ge=32)
-    """Largest memory limit that a request may ask for."""
+    """Highest memory limit of a test."""
     max_connections: int = Field(default=1024, ge=1)
-    """Connections that are open at a time, fewer where the limit on open files leaves less room; beyond it the longest
-    idle one of the client that has the most is reset, or, with none idle, the new one is answered 503."""
+    """Maximum number of open connections; fewer if the limit on open files requires it. Beyond it, the longest idle
+    connection of the client with the most is reset; if none is idle, the new one is answered 503."""
     max_connections_per_client: int = Field(default=512, ge=1)
-    """Of them, from one address; beyond it that client's own longest idle one is reset."""
+    """Maximum per client address, beyond which its own longest idle one is reset; raise it if all clients come through
+    one proxy."""
     head_seconds: float = Field(default=10.0, gt=0, le=_MAX_WAIT_SECONDS)
-    """How long the head of a request may take to arrive; the connection is closed then."""
+    """Time for the head of a request to arrive; then the connection is closed."""
     idle_seconds: int = Field(default=75, ge=1, le=int(_MAX_WAIT_SECONDS))
-    """How long a connection is kept open after an answer."""
+    """Time that a connection is kept open after an answer."""
     body_seconds: float = Field(default=60.0, gt=0, le=_MAX_WAIT_SECONDS)
-    """How long a request may take to arrive; beyond it: 408."""
+    """Time for a request to arrive; beyond it: 408."""
     request_seconds: float = Field(default=600.0, gt=0, le=_MAX_WAIT_SECONDS)
-    """How long a request may wait and run; beyond it: 504."""
+    """Time limit of a request, queueing included; beyond it: 504."""
     grace_seconds: float = Field(default=30.0, ge=0, le=_MAX_WAIT_SECONDS)
-    """How long a service that is asked to end goes on with what it has taken; what is left then is answered 503."""
+    """Time to finish accepted requests after SIGTERM; what is left is answered 503."""
 
     @property
     def max_wall_seconds(self) -> float:
-        """Longest time on the clock that a request may ask for: what the longest CPU limit has by default."""
+        """Highest wall time limit of a run: what the highest CPU limit has by default."""
         return longest_wall_seconds(self.max_cpu_seconds)
 
 
 def read_tokens(path: Path) -> frozenset[str]:
-    """Read the tokens that clients may show: one a line; blank lines and lines that start with # are skipped.
+    """Read the accepted bearer tokens, one a line; blank lines and lines that start with # are skipped.
 
     Raises:
         ConfigError: the file cannot be read, holds none, or holds one that is too short.

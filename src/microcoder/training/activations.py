@@ -27,7 +27,7 @@ _CPU_TILE_COPIES = 7
 
 @dataclass(frozen=True, slots=True)
 class PassMemory:
-    """Bytes of one micro batch, beside weights and their gradients."""
+    """Bytes of one micro batch, beside weights and their gradients; each linear in the number of layers."""
 
     parameters: int
     trained_parameters: int
@@ -35,8 +35,14 @@ class PassMemory:
     """Of those, in the embeddings and the head."""
     kept: int
     """Between forward and backward: what backward needs (with checkpointing, the input of each layer)."""
-    peak: int
-    """At most, `kept` included."""
+    forward: int
+    head: int
+    backward: int
+
+    @property
+    def peak(self) -> int:
+        """At most, `kept` included."""
+        return max(self.forward, self.head, self.backward)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,34 +71,18 @@ def count_pass(architecture: Mapping[str, Any], settings: PassSettings) -> PassM
     is_uniform = len(set(architecture.get("layer_types") or [None])) == 1
     said = json.dumps(dict(architecture)), json.dumps(asdict(settings))
     if num_layers <= 3 or not is_uniform:
-        count = _count_once(*said, num_layers)
-    else:
-        two, three = (astuple(_count_once(*said, number)) for number in (2, 3))
-        count = _Count(*(small + (num_layers - 2) * (large - small) for small, large in zip(two, three, strict=True)))
-    peak = max(count.forward, count.head, count.backward)
-    return PassMemory(count.parameters, count.trained_parameters, count.embedding_parameters, count.kept, peak)
-
-
-@dataclass(frozen=True, slots=True)
-class _Count:
-    """Each linear in the number of layers; the largest of three need not be."""
-
-    parameters: int
-    trained_parameters: int
-    embedding_parameters: int
-    kept: int
-    forward: int
-    head: int
-    backward: int
+        return _count_once(*said, num_layers)
+    two, three = (astuple(_count_once(*said, number)) for number in (2, 3))
+    return PassMemory(*(small + (num_layers - 2) * (large - small) for small, large in zip(two, three, strict=True)))
 
 
 @cache
-def _count_once(architecture: str, settings: str, num_layers: int) -> _Count:
+def _count_once(architecture: str, settings: str, num_layers: int) -> PassMemory:
     """Count what JSON says: fitting a recipe to a GPU asks for the same passes again and again."""
     return _count(json.loads(architecture), num_layers, PassSettings(**json.loads(settings)))
 
 
-def _count(architecture: Mapping[str, Any], num_layers: int, settings: PassSettings) -> _Count:
+def _count(architecture: Mapping[str, Any], num_layers: int, settings: PassSettings) -> PassMemory:
     whole = _build(architecture, num_layers, settings)
     with FakeTensorMode(allow_non_fake_inputs=True):
         _make_fake(whole)
@@ -123,7 +113,7 @@ def _count(architecture: Mapping[str, Any], num_layers: int, settings: PassSetti
             hidden.backward(torch.zeros_like(hidden))
         # The head's gradient in float32 lives until that of the embeddings, the same weights where tied, is added.
         head_gradient = head_weight.numel() * 4 if head_weight.requires_grad else 0
-        return _Count(
+        return PassMemory(
             parameters=sum(weight.numel() for weight in weights),
             trained_parameters=sum(weight.numel() for weight in trained),
             embedding_parameters=sum(weight.numel() for weight in {model.get_input_embeddings().weight, head_weight}),

@@ -48,7 +48,7 @@ def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
 
 
 def send_index(collection: Collection, words: Words) -> bytes:
-    """Return the light columns of a run; whoever lists rollouts may search them next, so their texts are begun."""
+    """Return the light columns of a run; a list is often searched next, so its texts are read ahead."""
     source = collection[words.get("run", "")]
     index = source.index()
     collection.searcher.begin(source.parts(index))
@@ -99,7 +99,7 @@ def shorten(row: Row, longest: int) -> Row:
 
 
 def show_test(collection: Collection, words: Words) -> Row:
-    """Return a test's input and expected output, where they are known."""
+    """Return a test's input and expected output, if they are known."""
     source = collection[words.get("run", "")]
     number = _read_number(words, "test")
     asked = source.tests.find(words.get("problem", ""))

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from microcoder.errors import DataError
 from microcoder.files import read_json
 from microcoder.viewer.line_source import LineSource
-from microcoder.viewer.parquet_file import ROWS_AT_ONCE, present, read_row
 from microcoder.viewer.problem_tests import tests_of_files
-from microcoder.viewer.sources import Row, RunInfo
+from microcoder.viewer.row_files import ROWS_AT_ONCE, present, read_row
+from microcoder.viewer.sources import Row, RunInfo, tabulate_counts
 
 KEPT = "kept"
 _LIGHT = ("id", "dataset", "stage", "reason", "platform_difficulty", "difficulty", "pass_rate", "num_tests")
@@ -55,9 +55,7 @@ class CorpusSource(LineSource):
 
     def about(self) -> RunInfo:
         """Return how many rows were kept, and why the others were not."""
-        counts = self.index().count("verdict")
-        rows = [[word, str(count)] for word, count in sorted(counts.items(), key=lambda item: -item[1])]
-        table = {"title": "Rows by what became of them", "columns": ["reason", "rows"], "rows": rows}
+        table = tabulate_counts("Rows by what became of them", "reason", "rows", self.index().count("verdict"))
         return RunInfo("finished", [("folder", str(self._root))], (), (), [table])
 
     def _take_lines(self) -> bool:

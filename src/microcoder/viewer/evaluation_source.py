@@ -9,10 +9,10 @@ from microcoder.config import flatten
 from microcoder.errors import DataError
 from microcoder.files import read_json, read_rows
 from microcoder.types import Outcome
-from microcoder.viewer.line_file import LineFile
 from microcoder.viewer.line_source import LineSource
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_evaluation
-from microcoder.viewer.sources import Row, RunInfo
+from microcoder.viewer.row_files import LineFile
+from microcoder.viewer.sources import Row, RunInfo, tabulate_counts
 
 _SAMPLE_KEYS = ("problem_id", "sample_index", "num_tokens", "is_truncated")
 _VERDICT_KEYS = ("verdict", "tests_passed", "tests_total")
@@ -40,7 +40,7 @@ class EvaluationSource(LineSource):
         self._questions: dict[str, Row] = {}
 
     def read(self, record: Row) -> Row:
-        """Return a sample's response, program and tests; the prompt is the statement, where the benchmark is here."""
+        """Return a sample's response, program and tests; the prompt is the statement, if the benchmark is here."""
         sample = self._samples.row_at(self._sample_begins[record["row"]])
         begin = self._verdict_begins.get(record["row"])
         verdict = self._verdicts.row_at(begin) if begin is not None else {}
@@ -61,7 +61,7 @@ class EvaluationSource(LineSource):
         results = read_json(path, what="results") if path.exists() else None
         tables = [_grid(results)] if results else []
         counts = (results or {}).get("outcomes") or self.index().count("verdict")
-        tables.append({"title": "Samples by verdict", "columns": ["verdict", "samples"], "rows": _counted(counts)})
+        tables.append(tabulate_counts("Samples by verdict", "verdict", "samples", counts))
         notices = []
         if counts.get(_UNJUDGED):
             notices.append(f"{counts[_UNJUDGED]} samples are not judged yet.")
@@ -106,7 +106,7 @@ class EvaluationSource(LineSource):
 
 
 def _unwire(output: str | None) -> str | None:
-    """Return what calls returned without the mark of the line that tells it."""
+    """Return what calls returned, without the mark of its line."""
     return output.strip().removeprefix(_WIRE) if output and _WIRE in output else output
 
 
@@ -129,7 +129,3 @@ def _grid(results: Row) -> Row:
 
 def _percent(value: object) -> str:
     return f"{100 * value:.1f} %" if isinstance(value, int | float) else "unknown"
-
-
-def _counted(counts: dict[str, int]) -> list[list[str]]:
-    return [[word, str(count)] for word, count in sorted(counts.items(), key=lambda item: -item[1])]

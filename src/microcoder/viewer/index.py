@@ -47,7 +47,7 @@ class Index:
         return {word: int(count) for word, count in zip(self.words[column], counts, strict=True) if count}
 
     def find(self, name: str) -> int | None:
-        """Return the place of `split/step/row`; None where there is no such rollout."""
+        """Return the place of `split/step/row`; None if there is no such rollout."""
         split, _, rest = name.partition("/")
         step, _, row = rest.partition("/")
         if not (step.isdecimal() and row.isdecimal()) or max(len(step), len(row)) > 9:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from microcoder.formats.assertions import RESULTS
 from microcoder.formats.rows import read_problem
 from microcoder.micro import generate_problems
 from microcoder.types import Problem
+from microcoder.viewer.row_files import LineFile
 
 Row = dict[str, Any]
 _MICRO_KEYS = ("world", "seed", "tiers", "styles")
@@ -33,7 +32,7 @@ class Asked:
     """Each an `input` and an `output`."""
     statement: str
     code: str | None
-    """The program, where the file is one of submissions."""
+    """The program, if the file is one of submissions."""
     checker: str
     origin: str
     """Where this was read, for the reader to judge."""
@@ -52,7 +51,7 @@ class ProblemTests:
 
         Args:
             places: where problems are.
-            missing: what is told instead of tests, where the place that a run names is not here.
+            missing: the message in place of tests, if the file that a run names is not here.
         """
         self._places = list(places)
         self.missing = missing
@@ -65,7 +64,7 @@ class ProblemTests:
         return not self._places
 
     def names(self) -> Mapping[str, Find]:
-        """Return the problems that the places have; a place that cannot be read any more is told in `missing`."""
+        """Return the problems that the places have; `missing` says which cannot be read any more."""
         with self._lock:
             if self._known is None:
                 self._known = {}
@@ -77,7 +76,7 @@ class ProblemTests:
             return self._known
 
     def find(self, problem_id: str) -> Asked | None:
-        """Return a problem, or None where no place has it."""
+        """Return a problem, or None if no place has it."""
         read = self.names().get(problem_id)
         return read() if read else None
 
@@ -120,8 +119,10 @@ def tests_of_evaluation(benchmark: Mapping[str, Any]) -> ProblemTests:
 
 def _tests_here(named: Sequence[Path], place: Callable[[Path], Place]) -> ProblemTests:
     gone = [str(path) for path in named if not path.exists()]
-    told = f"Tests' inputs are not shown: {', '.join(gone)} is not here. Name the file with --problems." if gone else ""
-    return ProblemTests([place(path) for path in named if path.exists()], missing=told)
+    missing = (
+        f"Tests' inputs are not shown: {', '.join(gone)} is not here. Name the file with --problems." if gone else ""
+    )
+    return ProblemTests([place(path) for path in named if path.exists()], missing=missing)
 
 
 def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
@@ -177,44 +178,19 @@ def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
 
 def _read_lines(path: Path) -> Iterator[tuple[str, Find]]:
     """Lines by where they begin, so that a large file is not held."""
-    begin = 0
-    with _open(path) as file:
-        for line in file:
-            row = _parse(line)
-            if row is not None and isinstance(row.get("id"), str) and isinstance(row.get("tests"), list):
-                yield row["id"], partial(_read_own, path, begin)
-            elif row is not None:
-                yield from ((name, partial(_read_other, path, begin)) for name, _ in _recognise(row))
-            begin += len(line)
+    for begin, row in LineFile(path, is_foreign=True).new_rows():
+        if isinstance(row.get("id"), str) and isinstance(row.get("tests"), list):
+            yield row["id"], partial(_read_own, path, begin)
+        else:
+            yield from ((name, partial(_read_other, path, begin)) for name, _ in _recognise(row))
 
 
 def _read_own(path: Path, begin: int) -> Asked:
-    return _submitted(_row_at(path, begin), path.name)
+    return _submitted(LineFile(path).row_at(begin), path.name)
 
 
 def _read_other(path: Path, begin: int) -> Asked:
-    return _asked(_recognise(_row_at(path, begin))[0][1], path.name)
-
-
-def _row_at(path: Path, begin: int) -> Row:
-    with _open(path) as file:
-        file.seek(begin)
-        row = _parse(file.readline())
-    if row is None:
-        raise DataError(f"{path} was changed while it is shown; start the viewer again")
-    return row
-
-
-def _open(path: Path) -> BufferedReader | gzip.GzipFile:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
-
-
-def _parse(line: bytes) -> Row | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
+    return _asked(_recognise(LineFile(path).row_at(begin))[0][1], path.name)
 
 
 def _recognise(values: Row) -> list[tuple[str, Problem]]:

@@ -94,13 +94,13 @@ class Searcher:
             raise DataError(f"the search has {len(needle.text)} characters; at most {_LONGEST_NEEDLE} are allowed")
         if needle.field and needle.field not in FIELDS:
             raise DataError(f"field={needle.field!r} is not allowed; use one of {', '.join(FIELDS)}")
-        _matches(pa.array([""]), needle)  # A bad expression is told before anything is read.
+        _matches(pa.array([""]), needle)  # A bad expression is an error before anything is read.
         with ThreadPoolExecutor(count_processors()) as pool:
             masks = list(pool.map(lambda part: self._find_in(part, needle), parts))
         return np.concatenate(masks) if masks else np.zeros(0, dtype=bool)
 
     def quote(self, parts: Sequence[IndexPart], needle: Needle, places: Sequence[int]) -> list[dict[str, str] | None]:
-        """Return the first hit of each rollout with what stands around it; None where there is none."""
+        """Return the first hit of each rollout with the text around it; None if there is none."""
         ends = np.cumsum([part.num_rows for part in parts])
         quotes = []
         for place in places:
@@ -122,7 +122,7 @@ class Searcher:
         self._reader.start()
 
     def warm(self, parts: Sequence[IndexPart]) -> None:
-        """Read texts as far as they may be held; a file that has gone is told to whoever searches it."""
+        """Read texts as far as they may be held; a file that has gone is an error only when it is searched."""
         for part in parts:
             if self._num_bytes >= self._held_bytes:
                 return

@@ -66,7 +66,7 @@ class ViewerServer(ThreadingHTTPServer):
         threading.Thread(target=self._warm, daemon=True).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a browser that hung up; anything else is a fault of ours and is told."""
+        """Ignore a browser that hung up; anything else is a fault of ours and is printed."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,6 +29,12 @@ class RunInfo:
     charts: Sequence[Row] = ()
     tables: Sequence[Row] = ()
     """Each a title, column names and rows of texts."""
+
+
+def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, int]) -> Row:
+    """Return a table of how many there are of each word, the most frequent first."""
+    rows = [[word, str(count)] for word, count in sorted(counts.items(), key=lambda item: -item[1])]
+    return {"title": title, "columns": [words, counted], "rows": rows}
 
 
 class RunSource(Protocol):

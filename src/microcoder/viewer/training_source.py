@@ -20,8 +20,8 @@ from microcoder.insights.history import read_history
 from microcoder.runs import RunDirectory
 from microcoder.viewer.charts import draw_training, list_alarms
 from microcoder.viewer.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexBuilder
-from microcoder.viewer.parquet_file import ROWS_AT_ONCE, present, read_row
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_run
+from microcoder.viewer.row_files import ROWS_AT_ONCE, present, read_row
 from microcoder.viewer.search import IndexPart, Texts, pc
 from microcoder.viewer.sources import Row, RunInfo, name_run
 
@@ -190,7 +190,7 @@ class TrainingSource:
 
 
 def _slowest(tests: Any, num_rows: int) -> Any:
-    """Return the CPU seconds of the slowest test of each row; NaN where none was run."""
+    """Return the CPU seconds of the slowest test of each row; NaN if none was run."""
     slowest = np.full(num_rows, np.nan)
     if tests is not None:
         rows = pc.list_parent_indices(tests).to_numpy()
@@ -212,9 +212,13 @@ def _read_texts(path: Path) -> Texts:
     if "tests" in table.column_names:
         tests = _one(table["tests"])
         tests = tests.slice(0)  # Offsets and values from the same beginning.
-        told = pc.list_flatten(tests)
+        details = pc.list_flatten(tests)
         lines = pc.binary_join_element_wise(
-            *(told.field(name).fill_null("") for name in ("detail", "output") if told.type.get_field_index(name) >= 0),
+            *(
+                details.field(name).fill_null("")
+                for name in ("detail", "output")
+                if details.type.get_field_index(name) >= 0
+            ),
             "\n",
         )
         counts = pc.list_value_length(tests).fill_null(0).to_numpy(zero_copy_only=False)

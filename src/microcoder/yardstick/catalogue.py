@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
 from microcoder.errors import ConfigError
+from microcoder.faults import suggest
 
 ABILITIES = {
     "function": "calls a function with JSON arguments and compares what it returns",
@@ -89,9 +89,8 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
     head, _, where = text.partition("=")
     name, _, version = head.partition("@")
     if name not in KNOWN:
-        close = difflib.get_close_matches(name, KNOWN, n=1)
-        meant = f"did you mean {close[0]}? " if close else ""
-        raise ConfigError(f"--judge {text}: unknown judge {name!r}; {meant}use one of {', '.join(KNOWN)}")
+        hint = f"{suggest(name, KNOWN)} use one of {', '.join(KNOWN)}".lstrip()
+        raise ConfigError(f"--judge {text}: unknown judge {name!r}; {hint}")
     known = KNOWN[name]
     if known.needs and not where:
         raise ConfigError(f"--judge {text}: its location is missing; type --judge {name}=... ({known.needs})")

@@ -1,4 +1,4 @@
-"""The throw-away process of a judge, seen from outside: a case in, an answer out, killed where none comes."""
+"""The disposable process of a judge, seen from outside: a case in, an answer out, killed if none comes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _KILL_SECONDS, _KILL_FACTOR = 25.0, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a judge said of a case."""
+    """A judge's answer to a case."""
 
     accepted: bool | None
     """None: no answer, or an undecided one."""
     error: str = ""
-    """The exception it raised; `killed` where it said nothing in time, `ended` where its process went away."""
+    """The exception it raised; `killed` if it gave no answer in time, `ended` if its process ended."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     """Of the judge and all it started."""

@@ -9,7 +9,7 @@ from microcoder.yardstick.cases import Case, make_id
 from microcoder.yardstick.lane import Answer, Lane
 
 _QUICK_SECONDS = 10.0
-"""An answer that took longer is not asked for again."""
+"""A case whose answer took longer is not repeated."""
 
 _RIGHT = Case(
     "canary-right",
@@ -51,7 +51,7 @@ class CaseResult:
 
 
 def put_case(lane: Lane, case: Case) -> CaseResult:
-    """Ask; ask again where the answer is a miss, so that a busy machine is not held against a judge."""
+    """Ask; ask again after a miss, so that a busy machine does not count against a judge."""
     first = _put_once(lane, case)
     if not first.is_miss or first.answer.seconds > _QUICK_SECONDS or first.answer.error in ("killed", "ended"):
         return first

@@ -18,7 +18,7 @@ from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.dataset.process import ProcessSettings
 from microcoder.dataset.verify import VerifySettings
 from microcoder.evaluator.packages import STANDARD
-from microcoder.formats.lookup import load_format
+from microcoder.formats.catalogue import load_format
 
 
 class SourceSettings(Config):

@@ -17,7 +17,7 @@ from microcoder.dataset.rowfiles import FilePart
 from microcoder.dataset.sources import Shard, Source, list_files, list_shards, open_source
 from microcoder.errors import DataError
 from microcoder.files import write_json
-from microcoder.formats.lookup import find_source
+from microcoder.formats.catalogue import find_source
 
 _BLOCK_BYTES = 1 << 20
 

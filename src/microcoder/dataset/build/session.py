@@ -27,7 +27,7 @@ from microcoder.files import hold_lock, write_json
 from microcoder.formats.candidates import STAGES, Candidate, Rejection, Stage
 
 _RELEASE_CODE = "microcoder.dataset.release"
-_OFFLINE = "rank correlations; on contests of another kind 0.26 (docs/dataset-verify.md)"
+_OFFLINE = "rank correlations; on contests of another kind 0.26 (docs/difficulty.md)"
 
 
 @dataclass(frozen=True, slots=True)

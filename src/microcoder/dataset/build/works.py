@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ from pydantic import Field
 from microcoder.config import Config
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.inputs import open_settings, read_all, read_place
-from microcoder.dataset.collect import collect_shard
+from microcoder.dataset.collect import collect_row, collect_shard
 from microcoder.dataset.difficulty import ScoringSettings, predict_difficulty, score_difficulty
 from microcoder.dataset.endpoint import Endpoint, EndpointSettings
 from microcoder.dataset.filter import ContaminationIndex, FilterSettings, build_index, filter_row
+from microcoder.dataset.filter.fingerprints import LONGEST_EXAMPLE
 from microcoder.dataset.pipeline import Row
 from microcoder.dataset.pipeline.steps import Work
 from microcoder.dataset.process import ProcessSettings, process
 from microcoder.dataset.rejections import process_row
-from microcoder.dataset.sources import Source
+from microcoder.dataset.sources import Source, read_shard
 from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection, Stage
 
@@ -118,16 +120,29 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
     """
     problems: list[Candidate] = []
     for benchmark in sources:
-        rows = [row for source, shard in read_all([benchmark]) for row in collect_shard(source, shard)]
-        found = [row if isinstance(row, Candidate) else row.candidate for row in rows]
-        problems += (readable := [one for one in found if one is not None])
-        if not readable:
-            first = next((f"; the first: {row.reason}, {row.detail}" for row in rows if isinstance(row, Rejection)), "")
+        num_rows, num_before, first = 0, len(problems), ""
+        raw_rows = ((source, raw) for source, shard in read_all([benchmark]) for raw in read_shard(source, shard))
+        for row in starmap(collect_row, raw_rows):
+            num_rows += 1
+            if isinstance(row, Rejection):
+                first = first or f"; the first: {row.reason}, {row.detail}"
+            if (problem := row if isinstance(row, Candidate) else row.candidate) is not None:
+                problems.append(_without_long_tests(problem))
+        if len(problems) == num_before:
             raise DataError(
-                f"benchmark {benchmark.prefix!r} ({benchmark.path}): none of {len(rows)} rows is of the format "
+                f"benchmark {benchmark.prefix!r} ({benchmark.path}): none of {num_rows} rows is of the format "
                 f"{benchmark.format!r}{first}; check its path, inside and format (microcoder data formats)"
             )
     return problems
+
+
+def _without_long_tests(problem: Candidate) -> Candidate:
+    """Leave out tests that no comparison reads: of a benchmark's bytes nearly all."""
+    short = [max(len(test.input), len(test.output)) <= LONGEST_EXAMPLE for test in problem.tests]
+    if all(short):
+        return problem
+    tests = tuple(test for test, is_short in zip(problem.tests, short, strict=True) if is_short)
+    return problem.model_copy(update={"tests": tests, "groups": (), "origins": ()})
 
 
 def _map(

@@ -1,4 +1,4 @@
-"""Difficulty: predict, calibrate, select. See docs/dataset-verify.md."""
+"""Difficulty: predict, calibrate, select. See docs/difficulty.md."""
 
 from microcoder.dataset.difficulty.calibration import (
     Attempts,

@@ -78,10 +78,10 @@ def _close_file_system(keep: list[str]) -> None:
 
 
 def _become_child() -> None:
-    """Go on in a child; the parent takes in whatever loses its parent, and ends when the child does."""
+    """Continue in a child; the parent adopts orphans, and ends when the child does."""
     child = os.fork()
     if not child:
-        # Should the parent be killed, this must not go on by itself.
+        # If the parent is killed, so is this.
         _call("prctl", 1, 9, 0, 0, 0)
         return
     while True:

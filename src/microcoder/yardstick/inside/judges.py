@@ -39,9 +39,20 @@ def make_ours(path: str) -> tuple[Ask, str]:
     """Ours, in this process."""
     import microcoder
     from microcoder.evaluator import Judge
-    from microcoder.types import Problem, Program
 
     judge = Judge(workers=1, cache_size=0)
+    return _ask_ours(judge), f"microcoder {microcoder.__version__}, isolation {judge.isolation.level}"
+
+
+def make_http_v1(url: str) -> tuple[Ask, str]:
+    """Ours, over HTTP."""
+    from microcoder.serving.client import JudgeClient
+
+    return _ask_ours(JudgeClient(url)), url
+
+
+def _ask_ours(judge: Any) -> Ask:
+    from microcoder.types import Problem, Program
 
     def ask(case: dict[str, Any]) -> bool | None:
         tests = [{"input": given, "output": expected} for given, expected in case["tests"]]
@@ -51,25 +62,7 @@ def make_ours(path: str) -> tuple[Ask, str]:
         (verdict,) = judge.judge([Program(case["code"], problem.language)], [problem])
         return verdict.is_accepted if verdict.is_scorable else None
 
-    return ask, f"microcoder {microcoder.__version__}, isolation {judge.isolation.level}"
-
-
-def make_http_v1(url: str) -> tuple[Ask, str]:
-    """Ours, over HTTP."""
-    from microcoder.serving.client import JudgeClient
-    from microcoder.types import Problem, Program
-
-    client = JudgeClient(url)
-
-    def ask(case: dict[str, Any]) -> bool | None:
-        tests = [{"input": given, "output": expected} for given, expected in case["tests"]]
-        problem = Problem.model_validate(
-            {"id": case["id"], "tests": tests, "fn_name": case.get("fn_name"), **_limits(case), **case["problem"]}
-        )
-        (verdict,) = client.judge([Program(case["code"], problem.language)], [problem])
-        return verdict.is_accepted if verdict.is_scorable else None
-
-    return ask, url
+    return ask
 
 
 def make_subprocess(path: str) -> tuple[Ask, str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microcoder.cli.data_progress import BuildDisplay, describe_left
-from microcoder.cli.display import describe_seconds
+from microcoder.cli.display import StepDisplay, describe_left, describe_seconds
 
 
 def test_time_is_shown_in_the_unit_that_one_would_say() -> None:
@@ -18,8 +17,8 @@ def test_a_log_shows_rows_and_signs_of_life(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("microcoder.cli.data_progress.time.monotonic", lambda: clock[0])
-    with BuildDisplay() as display:
+    monkeypatch.setattr("microcoder.cli.display.time.monotonic", lambda: clock[0])
+    with StepDisplay(unit="rows") as display:
         for seconds, done in ((0.0, 0), (2.0, 1), (6.0, 2), (20.0, 2), (37.0, 2), (40.0, 8)):
             clock[0] = seconds
             display.show("verify", done, 8)

@@ -1,0 +1,70 @@
+"""Options of commands that judge programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microcoder.cli.options import Flag
+from microcoder.evaluator import Judge, StopRule
+from microcoder.evaluator.isolation import DEGRADED_MEANS
+from microcoder.evaluator.languages import add_language
+from microcoder.evaluator.packages import STANDARD
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SandboxOptions:
+    """What programs run in."""
+
+    packages: str = STANDARD
+    """Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages."""
+    languages: tuple[Path, ...] = ()
+    """Your own language files (docs/languages.md)."""
+    unsafe: Flag = False
+    """Run even if the sandbox lacks isolation. Only for programs that you trust."""
+
+    def open(self, **options: Any) -> Judge:
+        """Return a judge with these and further options."""
+        return Judge(packages=self.packages, unsafe=self.unsafe, **options)
+
+    def add_languages(self) -> None:
+        """Make the languages of the files known."""
+        for path in self.languages:
+            add_language(path)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JudgeOptions(SandboxOptions):
+    """How programs are judged."""
+
+    workers: int | None = None
+    """Programs judged in parallel; by default one per processor."""
+    nice: int = 0
+    """Niceness of the judged programs, 0 to 19; never less than this command's own. Beside one busy process, a program
+    gets half of a core at 0, a tenth at 10, a seventieth at 19."""
+    stop: StopRule = "first_limit"
+    """When to skip a program's remaining tests: after its first failure, after a test that hit a limit, or never."""
+    time_scale: float | None = None
+    """Factor on all CPU limits; by default measured on this machine, and never below 1 (see `microcoder doctor`)."""
+    batch_tests: bool = True
+    """Run several tests of a program in one process if none can affect the next (docs/sandbox.md)."""
+
+    def open(self, **options: Any) -> Judge:
+        """Return a judge with these and further options."""
+        return Judge(
+            workers=self.workers,
+            nice=self.nice,
+            stop=self.stop,
+            time_scale=self.time_scale,
+            batch_tests=self.batch_tests,
+            packages=self.packages,
+            unsafe=self.unsafe,
+            **options,
+        )
+
+
+def describe_lacks(judge: Judge) -> str:
+    """Return what the sandbox lacks on this machine and what that means; empty if it lacks nothing."""
+    missing = judge.isolation.describe_missing()
+    return f"{missing}: {DEGRADED_MEANS}" if judge.isolation.level == "degraded" else missing
