@@ -15,8 +15,7 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset import Candidate, Rejection
-from microcoder.dataset.pipeline import BarrierStep, InputShard, MapStep, Row
-from microcoder.dataset.pipeline.steps import Barrier
+from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row
 from microcoder.errors import DataError
 
 ROWS_PER_SHARD = 5
@@ -33,15 +32,15 @@ def shards(count: int) -> list[InputShard]:
 
 
 def collect_step() -> MapStep:
-    return MapStep("collect", "collect", Settings(), f"{__name__}:open_collect", (__name__,))
+    return MapStep("collect", "collect", Settings(), open_collect, (__name__,))
 
 
 def map_step(modulus: int = 3, name: str = "thin") -> MapStep:
-    return MapStep(name, "filter", Settings(modulus=modulus), f"{__name__}:open_thin", (__name__,))
+    return MapStep(name, "filter", Settings(modulus=modulus), open_thin, (__name__,))
 
 
 def barrier_step(name: str = "unique") -> BarrierStep:
-    return BarrierStep(name, "filter", Settings(), f"{__name__}:Unique", (__name__,))
+    return BarrierStep(name, "filter", Settings(), Unique, (__name__,))
 
 
 @contextmanager
@@ -94,8 +93,7 @@ class AloneSettings(Config):
 
 def alone_step(folder: Path) -> MapStep:
     settings = AloneSettings(folder=folder)
-    opens, shares = f"{__name__}:open_alone", f"{__name__}:open_told"
-    return MapStep("alone", "verify", settings, opens, (__name__,), runs="alone", shares=shares)
+    return MapStep("alone", "verify", settings, open_alone, (__name__,), runs="alone", shares=open_told)
 
 
 def open_told(settings: AloneSettings) -> JudgeAnswer:
@@ -117,7 +115,7 @@ def open_alone(settings: AloneSettings, told: JudgeAnswer) -> Iterator[Any]:
 
 
 def refusing_step() -> MapStep:
-    return MapStep("refuse", "filter", Settings(), f"{__name__}:open_refusing", (__name__,))
+    return MapStep("refuse", "filter", Settings(), open_refusing, (__name__,))
 
 
 @contextmanager
@@ -129,7 +127,7 @@ def open_refusing(settings: Settings) -> Iterator[Any]:
 
 
 def dying_step() -> MapStep:
-    return MapStep("die", "filter", Settings(), f"{__name__}:open_dying", (__name__,))
+    return MapStep("die", "filter", Settings(), open_dying, (__name__,))
 
 
 @contextmanager

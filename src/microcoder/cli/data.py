@@ -20,7 +20,7 @@ from microcoder.errors import ConfigError, DataError
 from microcoder.machine import count_processors
 
 if TYPE_CHECKING:
-    from microcoder.dataset.pipeline import Missing
+    from microcoder.dataset.pipeline.engine import Missing
     from microcoder.formats.candidates import Stage
 
 app = App(name="data", help="Build a corpus from raw problem sets; export, publish and browse it.")

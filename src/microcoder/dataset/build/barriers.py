@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from microcoder.dataset.build.config import DifficultySettings
-from microcoder.dataset.difficulty import (
+from microcoder.dataset.difficulty.calibration import (
     Calibration,
     MeasuredOn,
     calibrate,
     fit_calibration,
     published_attempts,
-    select,
 )
+from microcoder.dataset.difficulty.selection import select
 from microcoder.dataset.filter import DuplicateGroup, DuplicateSettings, Fingerprint, describe, find_duplicates, merge
 from microcoder.dataset.pipeline.steps import Barrier, Row
 from microcoder.dataset.rejections import reject

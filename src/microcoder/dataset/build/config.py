@@ -11,7 +11,9 @@ from pydantic import Field, model_validator
 from microcoder.config import Config
 from microcoder.dataset.behaviour import BehaviourSettings
 from microcoder.dataset.columns import JoinSettings
-from microcoder.dataset.difficulty import CalibrationSettings, ScoringSettings, SelectionSettings
+from microcoder.dataset.difficulty.calibration import CalibrationSettings
+from microcoder.dataset.difficulty.scoring import ScoringSettings
+from microcoder.dataset.difficulty.selection import SelectionSettings
 from microcoder.dataset.endpoint import EndpointSettings
 from microcoder.dataset.filter import FilterSettings
 from microcoder.dataset.generation.settings import GenerateSettings

@@ -11,8 +11,7 @@ from typing import Any
 
 from microcoder.dataset.archives import is_archive, unpack
 from microcoder.dataset.build.config import SourceSettings
-from microcoder.dataset.pipeline import InputShard
-from microcoder.dataset.pipeline.steps import digest
+from microcoder.dataset.pipeline.steps import InputShard, digest
 from microcoder.dataset.rowfiles import FilePart
 from microcoder.dataset.sources import Shard, Source, list_files, list_shards, open_source
 from microcoder.errors import DataError

@@ -25,7 +25,7 @@ from microcoder.dataset.pipeline.parts import (
     write_part,
 )
 from microcoder.dataset.pipeline.steps import BarrierStep, InputShard, MapStep, Step, digest, step_key
-from microcoder.dataset.pipeline.workers import Chain, Runner, open_barrier, run_chain
+from microcoder.dataset.pipeline.workers import Chain, Runner, run_chain
 from microcoder.errors import DataError
 
 OnProgress = Callable[[str, int, int], None]
@@ -191,7 +191,7 @@ def _decide(
     on_progress: OnProgress,
 ) -> None:
     """Decide from what was seen of every row, then write the parts; no more than a shard of rows is in memory."""
-    barrier = open_barrier(step)
+    barrier = step.opens(step.settings)
     barrier.decide(looks)
     missing = [index for index, part in enumerate(parts) if not part.is_there]
     wanted = {name for index in missing for own in looks.ids(index) for name in barrier.needs(own)}

@@ -7,7 +7,6 @@ the key of its input comes the key of each result, so that a result is known aga
 from __future__ import annotations
 
 import hashlib
-import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -53,15 +52,17 @@ class MapStep:
     name: str
     stage: Stage
     settings: Config
-    opens: str
-    """`module:function`; called with the settings once in each worker, gives a context manager around the work."""
+    opens: Callable[..., AbstractContextManager[Callable[[Any], Iterable[Row]]]]
+    """Called with the settings once in each worker, which finds it by its name."""
     code: tuple[str, ...]
     """Modules and packages whose source decides the result."""
+    inputs: tuple[str, ...] = ()
+    """Digests of what else decides it, such as files that the settings do not name."""
     runs: Literal["on_every_core", "alone"] = "on_every_core"
     """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
-    shares: str | None = None
-    """`module:function` where the workers share something; called with the settings, once for all machines, gives a
-    context manager around it. What it gives is the second argument of `opens`; its methods are called one at a time."""
+    shares: Callable[..., AbstractContextManager[Any]] | None = None
+    """Opens what all workers share, if anything: called with the settings, once for all machines. What it gives is the
+    second argument of `opens`; its methods are called one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,10 @@ class BarrierStep:
     name: str
     stage: Stage
     settings: Config
-    opens: str
-    """`module:function`; called with the settings, gives a `Barrier`."""
+    opens: Callable[[Any], Barrier]
+    """Called with the settings."""
     code: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
 
 
 Step = MapStep | BarrierStep
@@ -99,20 +101,10 @@ class Barrier:
         raise NotImplementedError
 
 
-def load(name: str) -> Callable[..., Any]:
-    """Return what `module:function` names."""
-    module, _, function = name.partition(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def open_work(step: MapStep, *shared: Any) -> AbstractContextManager[Work]:
-    """Set a step up in this process, with what its workers share."""
-    return load(step.opens)(step.settings, *shared)
-
-
 def step_key(step: Step) -> str:
     """Return the digest of what decides a step's result besides its input."""
-    return digest(step.name, step.settings.model_dump_json(), *(source_digest(name) for name in (*_ALWAYS, *step.code)))
+    sources = map(source_digest, (*_ALWAYS, *step.code))
+    return digest(step.name, step.settings.model_dump_json(), *step.inputs, *sources)
 
 
 def digest(*parts: str) -> str:
