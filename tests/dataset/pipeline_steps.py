@@ -65,8 +65,8 @@ def open_thin(settings: Settings) -> Iterator[Any]:
     yield work
 
 
-class JudgeAnswer:
-    """Writes down what workers tell; in one process, whoever tells."""
+class Recorder:
+    """Writes down what workers report; all of them to one process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -77,7 +77,7 @@ class JudgeAnswer:
 
     def __exit__(self, *_: object) -> None: ...
 
-    def tell(self, process: str, row: str) -> int:
+    def record(self, process: str, row: str) -> int:
         if process not in self._known:
             self._known.add(process)
             with (self._folder / "processes").open("a") as file:
@@ -93,21 +93,21 @@ class AloneSettings(Config):
 
 def alone_step(folder: Path) -> MapStep:
     settings = AloneSettings(folder=folder)
-    return MapStep("alone", "verify", settings, open_alone, (__name__,), runs="alone", shares=open_told)
+    return MapStep("alone", "verify", settings, open_alone, (__name__,), runs="alone", shares=open_recorder)
 
 
-def open_told(settings: AloneSettings) -> JudgeAnswer:
-    return JudgeAnswer(settings.folder)
+def open_recorder(settings: AloneSettings) -> Recorder:
+    return Recorder(settings.folder)
 
 
 @contextmanager
-def open_alone(settings: AloneSettings, told: JudgeAnswer) -> Iterator[Any]:
+def open_alone(settings: AloneSettings, recorder: Recorder) -> Iterator[Any]:
     keepers: set[int] = set()
 
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
         for candidate in candidates:
             time.sleep(0.2)
-            keepers.add(told.tell(str(os.getpid()), candidate.id))
+            keepers.add(recorder.record(str(os.getpid()), candidate.id))
             assert len(keepers) == 1
             yield candidate.change("verify", "alone", statement=candidate.statement + "!")
 

@@ -1,6 +1,6 @@
 """CMS tasks in the Italian layout: `task.yaml`, `input/input0.txt` and `output/output0.txt`, subtasks in `gen/GEN`.
 
-The layout: cmscontrib's italy_yaml loader. Statements are often PDF only; those are turned away.
+The layout: cmscontrib's italy_yaml loader. Statements are often PDF only; those are rejected.
 """
 
 from __future__ import annotations

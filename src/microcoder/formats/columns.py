@@ -31,7 +31,7 @@ class Columns:
     fn_name: Names = ()
     url: Names = ()
     platform: Names = ()
-    """Counts where the URL is of no known platform."""
+    """Counts if the URL is of no known platform."""
     title: Names = ()
     date: str = ""
     tags: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Columns:
     memory_limit: Names = ()
     """MiB, unless it names another unit; numbers from 65536 on are bytes."""
     prepare: Callable[[Row], Row] = lambda row: row
-    """Called first: adds columns, or turns the row away."""
+    """Called first: adds columns, or rejects the row."""
     also: Mapping[str, Callable[[Row], Any]] = field(default_factory=dict)
     """Fields of a candidate that no column holds as they are; `notes` are for the lineage."""
 

@@ -177,7 +177,7 @@ def _find_named(code: str, sources: Sequence[str]) -> str:
 
 
 def _find_entry(code: str, assertions: str) -> str:
-    """Return the function that the assertions call and the code defines; empty where there is none."""
+    """Return the function that the assertions call and the code defines; empty if there is none."""
     tree, tests = parse_python(code), parse_python(assertions)
     if tree is None or tests is None:
         return ""
@@ -187,7 +187,7 @@ def _find_entry(code: str, assertions: str) -> str:
 
 
 def _read_tables(source: str, fn_name: str) -> DecodedTests | None:
-    """Read EvalPlus's tests, two lists `inputs` and `results` that a loop goes through; None where there are none.
+    """Read EvalPlus's tests, two lists `inputs` and `results` that a loop goes through; None if there are none.
 
     Raises:
         Malformed: the lists are no literals, or differ in length.

@@ -68,10 +68,10 @@ def _take_prompt_apart(row: Row) -> Row:
 
 def _name_lists(source: str) -> str:
     """Return tests that make and read linked lists by lambdas of their own in the words that assertions are read by."""
-    made, told = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
-    if made and told:
+    made, read = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
+    if made and read:
         source = source.replace(f"{made[1]}(", "list_node(")
-        source = re.sub(rf"assert {told[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source)
+        source = re.sub(rf"assert {read[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source)
     return source
 
 

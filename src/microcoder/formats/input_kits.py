@@ -17,7 +17,7 @@ from typing import Any
 
 from microcoder.formats.candidates import InputKit, InputProgram, InputRecipe
 from microcoder.formats.packages import inline_includes
-from microcoder.formats.programs import LANGUAGES
+from microcoder.formats.programs import language_of
 
 TAKES = (
     "input_validators/**",
@@ -29,7 +29,6 @@ TAKES = (
 )
 """What is read of a package for it, besides its `data`."""
 
-_LANGUAGES = {**LANGUAGES, ".py3": "python"}
 _WITH_INCLUDES = ("cpp", "c")
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
@@ -97,7 +96,7 @@ class _Reading:
             entry = path
         else:
             inside = [one for one in sorted(self.files) if one.startswith(f"{path}/")]
-            sources = [one for one in inside if _suffix(one) in _LANGUAGES]
+            sources = [one for one in inside if language_of(one)]
             mains = [one for one in sources if _suffix(one).startswith(".py") or _MAIN.search(self.files[one])]
             named = [one for one in mains if PurePosixPath(one).stem in (PurePosixPath(path).name, "main")]
             entry = (named or mains or sources or [""])[0]
@@ -105,8 +104,8 @@ class _Reading:
 
     def whole(self, name: str, entry: str, role: str, beside: Sequence[str] = ()) -> InputProgram | None:
         """Return the program that begins in a file, with the files that it names."""
-        language = _LANGUAGES.get(_suffix(entry))
-        if language is None or entry not in self.files:
+        language = language_of(entry)
+        if not language or entry not in self.files:
             if role == "generator" or _suffix(name) not in (".h", ".hpp", ".hh", ".md", ".txt"):
                 self.left_out.append(f"{name}: no program in a language that is known")
             return None

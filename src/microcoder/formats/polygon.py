@@ -1,6 +1,6 @@
 """Polygon packages (Codeforces): `problem.xml`, tests by pattern, testlib checkers, solutions with their verdicts.
 
-A standard package has its tests generated only where it was built in full; what is not there cannot be read.
+A standard package has its tests generated only if it was built in full; what is not there cannot be read.
 """
 
 from __future__ import annotations

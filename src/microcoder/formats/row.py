@@ -39,7 +39,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "adapter_fault": "the adapter failed on it: a fault of ours, please report it",
     }
 )
-"""Every reason for which this stage turns a row away."""
+"""Every reason for which this stage rejects a row."""
 
 
 class Malformed(ValueError):
@@ -136,7 +136,7 @@ class Row:
         return ""
 
     def number(self, name: str) -> float | None:
-        """Return a number, also one written as text; None where it is missing, not finite, or zero or less."""
+        """Return a number, also one written as text; None if it is missing, not finite, or zero or less."""
         value = self.get(name)
         if isinstance(value, str):
             try:
@@ -151,7 +151,7 @@ class Row:
         return float(number) if 0 < number < 1e15 else None
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return an object, also one written as JSON or as a Python literal; empty where it is missing."""
+        """Return an object, also one written as JSON or as a Python literal; empty if it is missing."""
         if name not in self._objects:
             found = self.decoded(name)
             value = _typed({} if found is None else found, Mapping, name, "an object")
@@ -165,20 +165,20 @@ class Row:
         return self.over(self.mapping(name))
 
     def items(self, name: str) -> list[Any]:
-        """Return a list, also one written as JSON or as a Python literal; empty where it is missing."""
+        """Return a list, also one written as JSON or as a Python literal; empty if it is missing."""
         value = self.decoded(name)
         return _typed([] if value is None else value, list, name, "a list")
 
     def rows(self, name: str) -> list[Row]:
-        """Return a list of objects; empty where it is missing."""
+        """Return a list of objects; empty if it is missing."""
         return [self.over(_typed(item, Mapping, f"an item of {name}", "an object")) for item in self.items(name)]
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts; empty where it is missing."""
+        """Return a list of texts; empty if it is missing."""
         return tuple(_typed(item, str, f"an item of {name}", "text") for item in self.items(name))
 
     def listed(self, name: str) -> tuple[str, ...]:
-        """Return texts, where a text that is no list counts as a list of one."""
+        """Return a list of texts; a text that is no list counts as a list of one."""
         value = self.get(name)
         return (value,) if isinstance(value, str) and not value.lstrip().startswith(("[", "{")) else self.texts(name)
 
@@ -228,7 +228,7 @@ class Row:
         return tuple(dict.fromkeys(tag.strip() for tag in found if tag.strip()))
 
     def date(self, name: str) -> str:
-        """Return a date as ISO: from ISO text, a date, or seconds since 1970; empty where it is missing or none."""
+        """Return a date as ISO: from ISO text, a date, or seconds since 1970; empty if it is missing or none."""
         value = self.get(name)
         if isinstance(value, datetime | date):
             return value.isoformat()[:10]
@@ -290,7 +290,7 @@ def _typed(value: object, kind: Any, name: str, what: str) -> Any:
 
 
 def _iso_day(seconds: float) -> str:
-    """Return the day (UTC) of a time in seconds since 1970; empty where there is no such day."""
+    """Return the day (UTC) of a time in seconds since 1970; empty if there is no such day."""
     try:
         return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat() if seconds > 0 else ""
     except (ValueError, OverflowError, OSError):

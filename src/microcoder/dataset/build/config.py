@@ -1,4 +1,4 @@
-"""What a build is told: sources, benchmarks to keep out, what each stage does, where it runs."""
+"""Settings of a build: sources, benchmarks to keep out, what each stage does, where it runs."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class BuildConfig(Config):
     packages: str = STANDARD
     """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""
     unsafe_sandbox: bool = False
-    """Verify even where the sandbox cannot be closed. Unsafe: only for programs you trust."""
+    """Verify even if the sandbox cannot be closed. Unsafe: only for programs you trust."""
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> BuildConfig:

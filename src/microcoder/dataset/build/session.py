@@ -52,7 +52,7 @@ class Built:
 
     step_counts: tuple[StepCounts, ...]
     corpus: Path | None
-    """None where the build was to end before its last stage."""
+    """None if the build was to end before its last stage."""
     was_finished: bool
     """Nothing was left to do."""
 

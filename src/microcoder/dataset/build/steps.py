@@ -140,7 +140,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
 def _before_generation(quality: QualitySettings, settings: GenerateSettings) -> QualitySettings:
     """Return what the filter stage may ask of tests when some are made after it: nothing.
 
-    What has none then is turned away by the generate stage, or by the verify stage.
+    What has none then is rejected by the generate stage, or by the verify stage.
     """
     if settings.mode == "off":
         return quality

@@ -62,7 +62,7 @@ def open_verify(settings: VerifySettings, store: Verdicts, resources: Resources)
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
             counts = []
-            # So many that all workers are busy, and few enough that rows are seen to be done.
+            # So many that all workers are busy, and few enough that progress is shown by rows.
             for some in cut_pieces(candidates, max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)):
                 for item in gather(some, judge, settings, store=store):
                     if isinstance(item, Evidence):

@@ -82,7 +82,7 @@ def open_predict(settings: DifficultySettings, resources: Resources) -> Iterator
 
 @contextmanager
 def open_compare(settings: BehaviourSettings, resources: Resources) -> Iterator[Work]:
-    """Turn away what does the same as a problem of a benchmark."""
+    """Reject what does the same as a problem of a benchmark."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
     # A file of SQLite is for one machine; another one runs its own.
     store = resources.work / "comparison" / f"outputs-{platform.node()}.sqlite"

@@ -114,7 +114,7 @@ def measure_text(candidate: Candidate) -> dict[str, float]:
 
 
 def measure_reference(candidate: Candidate) -> dict[str, float] | None:
-    """Return the features of the shortest accepted Python program that can be measured; None where there is none.
+    """Return the features of the shortest accepted Python program that can be measured; None if there is none.
 
     The candidate's tags count as ideas of the reference.
 

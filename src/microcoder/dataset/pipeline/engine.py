@@ -1,7 +1,7 @@
 """Runs steps over shards, and does only what is missing.
 
 What was done is known by its files: the name of each result holds the key of everything that decides it. A run that
-was killed finds its files and goes on; a changed step finds none of its own.
+was killed finds its files and resumes; a changed step finds none of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from microcoder.dataset.pipeline.workers import Chain, Runner, run_chain
 from microcoder.errors import DataError
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with a step's name, the rows of the input that it has seen, and all of them; also where nothing changed, every
+"""Called with a step's name, the rows of the input that it has seen, and all of them; also if nothing changed, every
 half second."""
 
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -76,7 +76,7 @@ def run_steps(
         steps: the others, in order.
         work: folder of the parts.
         runner: where to run.
-        on_progress: told how far each step is.
+        on_progress: called as each step advances.
 
     Raises:
         DataError: a step lost a row or made one up.

@@ -37,7 +37,7 @@ def run_on_nodes(
 ) -> Iterator[tuple[int, Looks]]:
     """Have each shard taken through a chain by the next worker that is free.
 
-    What a lost node had is begun again by others; nodes that join are used.
+    Shards of a lost node are done again by others; nodes that join are used.
 
     Args:
         chain: the steps.

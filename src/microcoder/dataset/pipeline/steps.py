@@ -108,7 +108,7 @@ def step_key(step: Step) -> str:
 
 
 def digest(*parts: str) -> str:
-    """Return a short digest of some texts, each told apart from the next."""
+    """Return a short digest of some texts, with their lengths."""
     found = hashlib.sha256()
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")

@@ -194,7 +194,7 @@ def _take(made: Iterable[Row], ticker: Ticker) -> list[Row]:
 
 
 def _kept(rows: list[Row] | None, path: str) -> list[Candidate]:
-    """Return the rows that go on: those at hand, or those of a part."""
+    """Return the rows that were kept: those in memory, or those of a part."""
     return read_kept(Path(path)) if rows is None else [row for row in rows if isinstance(row, Candidate)]
 
 
