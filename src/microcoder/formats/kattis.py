@@ -66,11 +66,7 @@ _SAYS_KATTIS = re.compile(r"\b4[23]\b")
 
 
 def read_kattis(row: Row) -> Candidate:
-    """Read a package.
-
-    Raises:
-        Malformed: `problem.yaml` is no YAML, there is no statement, or a test is no UTF-8.
-    """
+    """Read a package."""
     package = Package.open(row, texts=_TEXTS)
     files, settings = package.files, package.read_settings("problem.yaml")
     language, path = _choose_statement(package)

@@ -84,11 +84,7 @@ def _read(format: Format, values: Mapping[str, Any]) -> Problem:
 
 
 def _check(candidate: Candidate, format: Format, where: str) -> None:
-    """Refuse what could be judged only in part.
-
-    Raises:
-        DataError: why.
-    """
+    """Refuse what could be judged only in part."""
     if not candidate.tests:
         raise DataError(f"{where}: {format.tests_in} holds no test; expected {format.shape}")
     for flag, why in HINDERED.items():
