@@ -142,7 +142,7 @@ def push(corpus: Path, /, *, repo: str, private: Flag = False) -> None:
         Make it private.
     """
     require_data()
-    from microcoder.dataset.release.publish import push as upload
+    from microcoder.dataset.hub import push as upload
 
     print(f"pushed to {upload(corpus, repo=repo, is_private=private)}")
 

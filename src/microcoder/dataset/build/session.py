@@ -116,17 +116,14 @@ def _run_build(config: BuildConfig, plan: BuildPlan, on_progress: OnProgress) ->
         return Built(
             tuple(step_counts), None, was_finished=not any(step_count.num_redone for step_count in step_counts)
         )
-    key = _release_key(config, parts)
+    keys = (part.key for of_step in parts for part in of_step)
+    key = digest(config.name, source_digest(_RELEASE_CODE), *keys)
     was_finished = _is_released(config.output, key)
     if not was_finished:
         on_progress("release", 0, 1)
         _release(config, parts, step_counts, key)
     on_progress("release", 1, 1)
     return Built(tuple(step_counts), config.output, was_finished)
-
-
-def _release_key(config: BuildConfig, parts: Sequence[Sequence[Part]]) -> str:
-    return digest(config.name, source_digest(_RELEASE_CODE), *(part.key for of_step in parts for part in of_step))
 
 
 def _is_released(folder: Path, key: str) -> bool:
