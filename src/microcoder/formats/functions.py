@@ -75,6 +75,10 @@ def _name_lists(source: str) -> str:
     return source
 
 
+def _name_platform(row: Row) -> str:
+    return "leetcode"
+
+
 def _note_quotes(row: Row) -> tuple[Note, ...]:
     return (("statement_found", "the quoted part of the prompt; the rest is starter_code"),)
 
@@ -138,7 +142,7 @@ FORMATS = (
             date="start_time",
             difficulty="meta.difficulty",
             starter_code="starter_code",
-            also={"platform": lambda row: "leetcode", "notes": _note_quotes},
+            also={"platform": _name_platform, "notes": _note_quotes},
         ),
         tests_in="test",
         shape=ASSERTIONS,

@@ -144,7 +144,7 @@ def _chains(steps: Sequence[Step]) -> Iterator[Chain]:
     """Group steps that a worker can do one after the other while it has a shard at hand."""
     chain: list[MapStep] = []
     for step in steps:
-        if isinstance(step, BarrierStep):
+        if not isinstance(step, MapStep):
             yield Chain(tuple(chain), step)
             chain = []
             continue
@@ -183,7 +183,7 @@ def _count(
 
 
 def _decide(
-    step: BarrierStep,
+    step: Step,
     looks: SpilledObservations,
     before: Sequence[Part],
     parts: Sequence[Part],

@@ -46,18 +46,24 @@ class InputShard:
 
 
 @dataclass(frozen=True, slots=True)
-class MapStep:
-    """A step that looks at one shard at a time."""
+class Step:
+    """What is done to every row, and what decides its result."""
 
     name: str
     stage: Stage
     settings: Config
-    opens: Callable[..., AbstractContextManager[Callable[[Any], Iterable[Row]]]]
-    """Called with the settings once in each worker, which finds it by its name."""
+    opens: Callable[..., Any]
+    """Called with the settings in each process that needs it, which finds it by its name."""
     code: tuple[str, ...]
     """Modules and packages whose source decides the result."""
     inputs: tuple[str, ...] = ()
     """Digests of what else decides it, such as files that the settings do not name."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapStep(Step):
+    """A step that looks at one shard at a time; `opens` gives a context manager around its `Work`."""
+
     runs: Literal["on_every_core", "alone"] = "on_every_core"
     """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
     shares: Callable[..., AbstractContextManager[Any]] | None = None
@@ -65,20 +71,8 @@ class MapStep:
     second argument of `opens`; its methods are called one at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class BarrierStep:
-    """A step that must have seen every row before it decides on any."""
-
-    name: str
-    stage: Stage
-    settings: Config
-    opens: Callable[[Any], Barrier]
-    """Called with the settings."""
-    code: tuple[str, ...]
-    inputs: tuple[str, ...] = ()
-
-
-Step = MapStep | BarrierStep
+class BarrierStep(Step):
+    """A step that must have seen every row before it decides on any; `opens` gives a `Barrier`."""
 
 
 class Barrier:

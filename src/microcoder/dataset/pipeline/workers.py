@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from microcoder.dataset.pipeline.parts import Ticker, read_kept, write_part
-from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work
+from microcoder.dataset.pipeline.steps import Barrier, MapStep, Row, Step, Work
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.formats.candidates import Candidate
 from microcoder.machine import count_processors
@@ -38,7 +38,7 @@ class Chain:
     """Steps that a worker does one after the other while it has a shard at hand."""
 
     steps: tuple[MapStep, ...]
-    barrier: BarrierStep | None = None
+    barrier: Step | None = None
     """What the rows are looked at for once they are through."""
 
     @property
@@ -179,7 +179,7 @@ class ShardWorker:
             self._works[step.name] = self._opened.enter_context(step.opens(step.settings, *shared))
         return self._works[step.name]
 
-    def _look(self, candidates: list[Candidate], step: BarrierStep) -> Looks:
+    def _look(self, candidates: list[Candidate], step: Step) -> Looks:
         self._barrier = self._barrier or step.opens(step.settings)
         return Looks([candidate.id for candidate in candidates], self._barrier.look(candidates))
 
