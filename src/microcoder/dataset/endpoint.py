@@ -85,21 +85,11 @@ class Endpoint:
             BadReply: the reply is no JSON object, or lacks a required key.
             DataError: the endpoint gave no answer at all.
         """
-        if (seed, temperature) != (None, None):
-            changed = {"seed": seed, "temperature": temperature}
-            known = {name: value for name, value in changed.items() if value is not None}
-            return self._ask(self.settings.model_copy(update=known), messages, schema)
-        return self._ask(self.settings, messages, schema)
-
-    def close(self) -> None:
-        """Close the connections."""
-        if "_client" in self.__dict__:
-            self._client.close()
-
-    def _ask(
-        self, settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        path = self._path(reply_key(settings, messages, schema))
+        changed = {"seed": seed, "temperature": temperature}
+        known = {name: value for name, value in changed.items() if value is not None}
+        settings = self.settings.model_copy(update=known)
+        key = reply_key(settings, messages, schema)
+        path = self._cache / key[:2] / f"{key}.json" if self._cache else None
         if path and path.exists():
             text = json.loads(path.read_text(encoding="utf-8"))["reply"]
         else:
@@ -107,6 +97,11 @@ class Endpoint:
             if path:
                 self._keep(path, text)
         return _read(text, schema)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "_client" in self.__dict__:
+            self._client.close()
 
     def _request(self, settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:
         body = {
@@ -121,9 +116,6 @@ class Endpoint:
             },
         }
         return self._client.complete(body).text
-
-    def _path(self, key: str) -> Path | None:
-        return self._cache / key[:2] / f"{key}.json" if self._cache else None
 
     def _keep(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

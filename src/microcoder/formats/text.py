@@ -88,7 +88,7 @@ def read_literal(text: str) -> Any:
 
 
 def parse_python(source: str) -> ast.Module | None:
-    """Return a program's tree; None where it is no Python 3."""
+    """Return a program's tree; None if it is no Python 3."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -123,7 +123,7 @@ def is_comparable(value: object) -> bool:
 
 
 def read_seconds(text: str) -> float | None:
-    """Return the seconds of `2.0 seconds`, `500 ms`, `[1, 2]`...; None where it says no number."""
+    """Return the seconds of `2.0 seconds`, `500 ms`, `[1, 2]`...; None if it says no number."""
     found = _SECONDS.search(text)
     seconds = _number(found[1]) if found else 0.0
     if found and (found[2] or "").lower() == "ms":
@@ -132,7 +132,7 @@ def read_seconds(text: str) -> float | None:
 
 
 def read_mebibytes(text: str) -> int | None:
-    """Return the MiB of `256.0 megabytes`, `268435456 bytes`, ...; None where it says no number."""
+    """Return the MiB of `256.0 megabytes`, `268435456 bytes`, ...; None if it says no number."""
     found = _MEBIBYTES.search(text)
     if not found:
         return None
