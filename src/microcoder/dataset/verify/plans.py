@@ -63,9 +63,9 @@ class VerificationPlan:
     memory_mib: int
     answer_seconds: float = 0.0
     """The limit that the problem is published with."""
-    compiled_seconds: float = 0.0
-    """What programs get that are known to be too slow and are not Python: a program may be slow for C++ and still end
-    within what accepted Python programs need."""
+    seconds_by_language: dict[str, float] = field(default_factory=dict)
+    """What programs get that are known to be too slow, where the source states no limit: a program may be slow for C++
+    and still end within what accepted Python programs need."""
     outputs: str = "unknown"
     refused_answers: str = ""
 
