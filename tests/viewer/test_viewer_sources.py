@@ -214,6 +214,11 @@ def test_what_is_no_run_is_refused_by_name(tmp_path: Path, name: str) -> None:
         open_collection([tmp_path / name])
 
 
+def test_a_file_without_verdicts_is_refused(shelf: Path) -> None:
+    with pytest.raises(DataError, match=r"problems\.jsonl is no file of verdicts: .* `microcoder judge` wrote"):
+        open_collection([shelf / "problems.jsonl"])
+
+
 @pytest.mark.parametrize(("body", "told"), [(None, "does not exist"), ("x\n{}\n", "holds no problem or submission")])
 def test_a_wrong_problem_file_is_an_error(shelf: Path, tmp_path: Path, body: str | None, told: str) -> None:
     path = tmp_path / "p.jsonl"

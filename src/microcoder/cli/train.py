@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.cli.display import describe_seconds
-from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.config import find_recipe, load_config, name_recipe
 from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
@@ -43,7 +43,7 @@ def train(
     gpu_memory_gib: float | None = None,
     speeds_of: Path | None = None,
     ray_address: str | None = None,
-    json: Flag = False,
+    json: Json = False,
 ) -> None:
     """Train a model by a recipe; the same command resumes an interrupted run.
 
@@ -51,8 +51,6 @@ def train(
 
     Parameters
     ----------
-    config
-        Recipe: a TOML file, or the name of one in the package, such as micro. Repeat to override it with further ones.
     run_dir
         Output folder; by default runs/ and the recipes' names: runs/micro-dapo for -c micro -c dapo.
     dry_run
@@ -64,8 +62,6 @@ def train(
         With --dry-run: a run whose measured speeds the estimate uses; by default this run's own once it has steps.
     ray_address
         With engine verl: address of the Ray cluster, `auto` or host:port; short for --ray.address.
-    json
-        Print one JSON object instead of text.
     """
     if not config:
         recipe = overrides[0] if overrides and not overrides[0].startswith("-") else "RECIPE"

@@ -15,11 +15,9 @@ from typing import Any, Protocol
 from microcoder.dataset.benchmarks import Question
 from microcoder.errors import DataError
 from microcoder.evaluation.config import NEUTRAL_KEYS, EndpointConfig, EvalConfig, GenerationFile, LiveCodeBench, Rows
-from microcoder.evaluation.endpoint import ask_endpoint
-from microcoder.evaluation.eval_all import write_eval_all
-from microcoder.evaluation.folder import EvaluationFolder
+from microcoder.evaluation.folder import EvaluationFolder, Sample
+from microcoder.evaluation.generation import ResponseRequest, ask_endpoint, generate_locally
 from microcoder.evaluation.generation_files import read_samples
-from microcoder.evaluation.local import generate_locally
 from microcoder.evaluation.questions import (
     build_asker,
     build_messages,
@@ -27,8 +25,7 @@ from microcoder.evaluation.questions import (
     load_questions,
     question_record,
 )
-from microcoder.evaluation.report import summarise, write_report
-from microcoder.evaluation.samples import ResponseRequest, Sample
+from microcoder.evaluation.report import summarise, write_eval_all, write_report
 from microcoder.evaluator import Judge
 from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input
@@ -125,6 +122,8 @@ def _open_folder(
     }
     if folder.has_begun:
         check_unchanged(folder.root, folder.read_manifest(), origin, DataError)
+        if not folder.results.is_file():
+            _read_environment(folder)
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
     with Judge(workers=1, **config.judging.judge_options()) as judge:
@@ -247,14 +246,21 @@ def _judge_group(
         observer.advance(verdict.outcome.value)
 
     with Judge(workers=config.judging.workers, **config.judging.judge_options()) as judge:
-        # Older versions did not record it, so that their folders are refused.
-        recorded = folder.read_manifest().get("environment") or {"python": None, "packages": {"pins": None}}
         began, now = (
             {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
-            for each in (recorded, judge.environment.as_record())
+            for each in (_read_environment(folder), judge.environment.as_record())
         )
         check_unchanged(folder.root, began, now, DataError)
         judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
+
+
+def _read_environment(folder: EvaluationFolder) -> dict[str, Any]:
+    if (environment := folder.read_manifest().get("environment")) is None:
+        raise DataError(
+            f"{folder.root} was started by an older version, which did not record Python and packages; "
+            "use another --run-dir"
+        )
+    return environment
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:

@@ -158,7 +158,6 @@ async def _run(service: Service, request: ExecuteRequest, language: Language) ->
             wall_seconds=min(wall_seconds + _EXTRA_SECONDS, longest),
             memory_limit_mib=memory_mib,
         ),
-        patience_seconds=service.settings.request_seconds,
     )
     stage = _describe(execution)
     if not language.is_built:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any, TypeVar
@@ -118,8 +119,8 @@ class Service:
                 task.cancel()
             self._leave(len(programs))
 
-    async def run(self, invocation: Invocation, *, patience_seconds: float) -> Execution:
-        """Run one program without judging it.
+    async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
+        """Run one program without judging it; a client may wait for less than the service's limit.
 
         Raises:
             Refused: it asks for too much, there is no room, or it took longer than the client waits.

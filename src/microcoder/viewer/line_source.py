@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import functools
-import threading
-import time
 from collections.abc import Iterator
 
 import pyarrow as pa
 
-from microcoder.viewer.index import Index, IndexBuilder
+from microcoder.viewer.index import FollowedRun, Index
 from microcoder.viewer.search import IndexPart, Texts
 from microcoder.viewer.sources import Row
 
-_SECONDS_BETWEEN_LOOKS = 1.0
 _ROWS_A_PART = 256
 
 
-class LineSource:
+class LineSource(FollowedRun):
     """A run whose rollouts are lines; a subclass says which files, and how a line is read."""
 
     split: str
     """The one split of such a run."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._lights: list[Row] = []
-        self._builder = IndexBuilder()
-        self._index = self._builder.build()
-        self._looked = -_SECONDS_BETWEEN_LOOKS
-        self._lock = threading.Lock()
-
-    def index(self) -> Index:
-        """Return the light columns, lines added since among them."""
-        with self._lock:
-            if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
-                if self._take_lines():
-                    self._builder.put_rows("lines", self._lights)
-                    self._index = self._builder.build()
-                self._looked = time.monotonic()
-            return self._index
 
     def stamp(self) -> str:
         """Return what changes with the lines."""
@@ -80,6 +64,11 @@ class LineSource:
     def read(self, record: Row) -> Row:
         """Return a rollout's texts and tests."""
         raise NotImplementedError
+
+    def _refresh(self) -> bool:
+        if is_changed := self._take_lines():
+            self._builder.put_rows("lines", self._lights)
+        return is_changed
 
     def _take_lines(self) -> bool:
         """Read what was added to the files into `_lights`; return whether anything was."""
