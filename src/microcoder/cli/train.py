@@ -133,7 +133,7 @@ def _print_dry_run(
 
     find_extensions(config)
     run = RunDirectory(speeds_of or target)
-    speeds = read_speeds(run) if speeds_of is not None or len(_rows_of(run)) > 1 else None
+    speeds = read_speeds(run) if speeds_of is not None or len(run.read_metrics()) > 1 else None
     estimate = estimate_run(config, device="gpu" if _is_gpu_recipe(config) else "cpu", speeds=speeds)
     num_shards = _count_shards(config)
     table = _count_memory(config, gpu_memory_gib, num_shards=num_shards)
@@ -168,10 +168,6 @@ def _print_dry_run(
             else f"it needs {table.total:.1f} GiB, the GPU has {table.device_gib:.1f}"
         )
         raise ConfigError(f"this does not fit: {lacks}; {advise(config, table, num_shards=num_shards)}")
-
-
-def _rows_of(run: RunDirectory) -> list[dict[str, Any]]:
-    return run.read_metrics() if run.metrics.exists() else []
 
 
 def _count_shards(config: TrainConfig) -> int:
