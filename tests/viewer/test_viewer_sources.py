@@ -30,7 +30,7 @@ from microcoder.viewer.answers import list_runs, show_pulse, show_rollout, show_
 @pytest.fixture
 def look_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the files for every question, not once a second."""
-    monkeypatch.setattr("microcoder.viewer.index._SECONDS_BETWEEN_LOOKS", -1)
+    monkeypatch.setattr("microcoder.viewer.sources._SECONDS_BETWEEN_LOOKS", -1)
 
 
 def ids(collection: Collection, run: str, split: str = "") -> list[str]:

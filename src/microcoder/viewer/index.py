@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import struct
-import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +23,6 @@ SPLITS = ("train", "heldout", "evaluation", "judged", "corpus")
 UNKNOWN = -1
 """An integer that the files do not hold."""
 _ALIGNMENT = 8
-_SECONDS_BETWEEN_LOOKS = 1.0
 
 Columns = Mapping[str, NDArray[Any]]
 """Columns of equal length: codes of `WORDS`, and the numbers."""
@@ -145,26 +142,3 @@ class IndexBuilder:
         ranks = np.array([SPLITS.index(word) for word in words["split"]] or [0])
         order = np.lexsort((columns["row"], ranks[columns["split"]], columns["step"]))
         return Index(words, {name: column[order] for name, column in columns.items()}, self._version)
-
-
-class FollowedRun:
-    """A run whose files may grow: its index is of what they hold, looked up at most once a second."""
-
-    def __init__(self) -> None:
-        self._builder = IndexBuilder()
-        self._index = self._builder.build()
-        self._looked = -_SECONDS_BETWEEN_LOOKS
-        self._lock = threading.Lock()
-
-    def index(self) -> Index:
-        """Return the light columns of all rollouts; files that were added to or rewound are read again."""
-        with self._lock:
-            if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
-                if self._refresh():
-                    self._index = self._builder.build()
-                self._looked = time.monotonic()
-            return self._index
-
-    def _refresh(self) -> bool:
-        """Put what is new into the builder; return whether anything was."""
-        raise NotImplementedError

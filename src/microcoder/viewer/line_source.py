@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
+from abc import abstractmethod
 from collections.abc import Iterator
 
 import pyarrow as pa
 
-from microcoder.viewer.index import FollowedRun, Index
+from microcoder.viewer.index import Index
 from microcoder.viewer.search import IndexPart, Texts
-from microcoder.viewer.sources import Row
+from microcoder.viewer.sources import Row, RunSource
 
 _ROWS_A_PART = 256
 
 
-class LineSource(FollowedRun):
+class LineSource(RunSource):
     """A run whose rollouts are lines; a subclass says which files, and how a line is read."""
 
     split: str
@@ -23,10 +24,6 @@ class LineSource(FollowedRun):
     def __init__(self) -> None:
         super().__init__()
         self._lights: list[Row] = []
-
-    def stamp(self) -> str:
-        """Return what changes with the lines."""
-        return str(self.index().version)
 
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the texts of all rollouts, some lines a part."""
@@ -61,15 +58,11 @@ class LineSource(FollowedRun):
         for place in range(len(index)):
             yield self.read(index.record(place))
 
-    def read(self, record: Row) -> Row:
-        """Return a rollout's texts and tests."""
-        raise NotImplementedError
-
     def _refresh(self) -> bool:
         if is_changed := self._take_lines():
             self._builder.put_rows("lines", self._lights)
         return is_changed
 
+    @abstractmethod
     def _take_lines(self) -> bool:
         """Read what was added to the files into `_lights`; return whether anything was."""
-        raise NotImplementedError

@@ -17,11 +17,11 @@ from microcoder.errors import DataError
 from microcoder.insights.history import read_history
 from microcoder.runs import RunDirectory
 from microcoder.viewer.charts import draw_training, list_alarms
-from microcoder.viewer.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, FollowedRun, Index
+from microcoder.viewer.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_run
 from microcoder.viewer.row_files import ROWS_AT_ONCE, present, read_row
 from microcoder.viewer.search import IndexPart, Texts, pc
-from microcoder.viewer.sources import Row, RunInfo, name_run
+from microcoder.viewer.sources import Row, RunInfo, RunSource, name_run
 
 _WORDS = tuple(name for name in WORDS if name != "split")
 _INTEGERS = tuple(name for name in INTEGERS if name not in ("step", "row"))
@@ -46,7 +46,7 @@ class _Drawn:
     alarms: Sequence[str]
 
 
-class TrainingSource(FollowedRun):
+class TrainingSource(RunSource):
     """A folder that `microcoder train` wrote, finished or not; every engine writes the same."""
 
     kind = "training"
