@@ -30,7 +30,6 @@ class Grade:
 
     stdout: str
     stderr: str
-    exit_code: int = 0
     is_refused: bool = False
     """The compiler refused the program."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from microcoder.types import Outcome
 from microcoder.viewer.index import Index
 from microcoder.viewer.search import IndexPart, Texts
 from microcoder.viewer.sources import Row, RunSource
@@ -66,3 +67,10 @@ class LineSource(RunSource):
     @abstractmethod
     def _take_lines(self) -> bool:
         """Read what was added to the files into `_lights`; return whether anything was."""
+
+
+def light_verdict(row: Row) -> Row:
+    """Return the light values of a line that holds a verdict."""
+    outcome = row.get("verdict")
+    reward = None if outcome == Outcome.SANDBOX_FAULT else float(outcome == Outcome.ACCEPTED)
+    return {"reward": reward, **{name: row.get(name) for name in ("verdict", "tests_passed", "tests_total")}}
