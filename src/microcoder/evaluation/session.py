@@ -122,8 +122,6 @@ def _open_folder(
     }
     if folder.has_begun:
         check_unchanged(folder.root, folder.read_manifest(), origin, DataError)
-        if not folder.results.is_file():
-            _read_environment(folder)
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
     with Judge(workers=1, **config.judging.judge_options()) as judge:
@@ -246,21 +244,18 @@ def _judge_group(
         observer.advance(verdict.outcome.value)
 
     with Judge(workers=config.judging.workers, **config.judging.judge_options()) as judge:
+        recorded = folder.read_manifest().get("environment")
+        if recorded is None:
+            raise DataError(
+                f"{folder.root} was begun by an older version, which did not record Python and packages; "
+                "use another --run-dir"
+            )
         began, now = (
             {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
-            for each in (_read_environment(folder), judge.environment.as_record())
+            for each in (recorded, judge.environment.as_record())
         )
         check_unchanged(folder.root, began, now, DataError)
         judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
-
-
-def _read_environment(folder: EvaluationFolder) -> dict[str, Any]:
-    if (environment := folder.read_manifest().get("environment")) is None:
-        raise DataError(
-            f"{folder.root} was started by an older version, which did not record Python and packages; "
-            "use another --run-dir"
-        )
-    return environment
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:
