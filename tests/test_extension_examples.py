@@ -127,6 +127,28 @@ def test_a_benchmark_is_one_file_for_evaluation_and_for_decontamination(tmp_path
     assert pickle.loads(pickle.dumps(load_format(READ_CUP).read)) is load_format(READ_CUP).read
 
 
+def test_a_set_of_ones_own_is_a_table_of_its_columns(tmp_path: Path) -> None:
+    own = f"{EXAMPLES}/format.py:lessons"
+    row = {
+        "name": "sum",
+        "task": {"text": "Add two numbers.", "cases": [{"input": "1 2", "output": "3"}]},
+        "level": 2,
+        "limits": '{"cpu": "500 ms"}',
+    }
+    problem = Problem.from_row(row, format=own)
+    assert (problem.tests, problem.time_limit_seconds) == ((TestCase(input="1 2", output="3"),), 0.5)
+    (tmp_path / "lessons.jsonl").write_text(json.dumps({**row, "answers": ["print(3)"]}) + "\n")
+    source = pickle.loads(pickle.dumps(open_source(tmp_path / "lessons.jsonl", own)))
+    (shard,) = list_shards(source, 10)
+    (read,) = read_shard(source, shard)
+    assert read.values is not None
+    candidate = source.format.read_row(read.values, "1")
+    assert (candidate.statement, candidate.platform_difficulty) == ("Add two numbers.", "2")
+    assert [one.code for one in candidate.solutions] == ["print(3)"]
+    with pytest.raises(DataError, match=r"task\.text is int, not text"):
+        Problem.from_row({**row, "task": {"text": 7, "cases": []}}, format=own)
+
+
 def test_a_row_that_a_reader_refuses_or_breaks_on_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cases is no list of pairs"):
         Problem.from_row({**CUP, "cases": 3}, format=READ_CUP)

@@ -157,3 +157,12 @@ def test_foreign_files_are_no_checkpoints(tmp_path: Path) -> None:
     for name in ("step_000002", "step_000010", ".step_000011.partial", "step_1", "best"):
         (run.checkpoints / name).mkdir(parents=True)
     assert run.checkpoint_steps() == [2, 10]
+
+
+def test_a_line_that_a_kill_cut_off_is_not_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    append_row(path, {"a": 1})
+    with path.open("ab") as file:
+        file.write('{"b": "é'.encode()[:-1])
+    append_row(path, {"c": "é"})
+    assert read_rows(path) == [{"a": 1}, {"c": "é"}]

@@ -38,6 +38,7 @@ _KINDS = {
     "dict": "must be a table of keys",
     "model": "must be a table of keys",
     "mapping": "must be a table of keys",
+    "date": "must be a date, such as 2025-01-31",
 }
 """By the first word of a fault's type, such as `int_parsing`."""
 
@@ -59,6 +60,6 @@ def _explain(fault: ErrorDetails) -> str:
     kind = fault["type"]
     if kind in _SENTENCES:
         return _SENTENCES[kind](fault.get("ctx", {}))
-    if kind.endswith(("_type", "_parsing", "_from_float", "_number")):
+    if kind.endswith(("_type", "_parsing", "_from_float", "_number", "_inexact")):
         return _KINDS.get(kind.partition("_")[0], fault["msg"])
     return fault["msg"].removeprefix("Value error, ")

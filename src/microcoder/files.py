@@ -93,9 +93,10 @@ def append_row(path: Path, row: dict[str, Any]) -> None:
     """Append one JSON line and make it durable; a last line that a kill left half written is removed first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
-        end = file.tell()
-        if end and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
-            file.truncate(path.read_bytes().rfind(b"\n") + 1)
+        if end := file.tell():
+            file.seek(end - 1)
+            if file.read(1) != b"\n":
+                file.truncate(path.read_bytes().rfind(b"\n") + 1)
         file.write(to_line(row).encode())
         file.flush()
         os.fsync(file.fileno())

@@ -16,7 +16,7 @@ import pytest
 
 import microcoder.cli.judge as command
 from microcoder.cli.judge_options import JudgeOptions
-from microcoder.errors import DataError, EvaluatorFault
+from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator.environment import name_environment
 from microcoder.evaluator.packages import PROFILES
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
@@ -153,6 +153,13 @@ def test_verdicts_of_something_else_are_not_taken_over(tmp_path: Path) -> None:
     assert read(stranger) == [{"mine": True}]
     with pytest.raises(DataError, match="is the input file"):
         command.judge(source, output=source)
+
+
+def test_a_wrong_start_leaves_nothing(tmp_path: Path) -> None:
+    source = write(tmp_path / "in.jsonl", submission("a"))
+    with pytest.raises(ConfigError, match="workers = 0"):
+        command.judge(source, output=tmp_path / "out.jsonl", options=JudgeOptions(workers=0))
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
 def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

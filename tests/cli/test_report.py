@@ -5,8 +5,7 @@ import pytest
 from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
-from microcoder.evaluation.folder import EvaluationFolder
-from microcoder.evaluation.samples import Sample
+from microcoder.evaluation.folder import EvaluationFolder, Sample
 from microcoder.files import append_row, write_json
 
 

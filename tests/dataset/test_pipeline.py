@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from microcoder.dataset import Candidate, Rejection
-from microcoder.dataset.pipeline import Runner, Step, read_part, run_steps
-from microcoder.dataset.pipeline.parts import Ticker, read_ticks
+from microcoder.dataset.pipeline.engine import run_steps
+from microcoder.dataset.pipeline.parts import Ticker, read_part, read_ticks
+from microcoder.dataset.pipeline.steps import Step
+from microcoder.dataset.pipeline.workers import Runner
 from microcoder.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
@@ -27,7 +29,8 @@ RUN = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from microcoder.dataset.pipeline import Runner, run_steps
+from microcoder.dataset.pipeline.workers import Runner
+from microcoder.dataset.pipeline.engine import run_steps
 from dataset import pipeline_steps as steps
 rest = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
 run_steps(steps.shards(40), steps.collect_step(), rest, work=Path(sys.argv[1]), runner=Runner(workers=1),

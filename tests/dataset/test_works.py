@@ -9,7 +9,8 @@ import pytest
 
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.build.config import SourceSettings
-from microcoder.dataset.build.works import ProcessStep, open_process, read_benchmark_problems, read_benchmarks
+from microcoder.dataset.build.resources import Resources
+from microcoder.dataset.build.works import open_process, read_benchmark_problems, read_benchmarks
 from microcoder.dataset.filter import FilterSettings
 from microcoder.dataset.process import ProcessSettings
 from microcoder.errors import DataError
@@ -20,7 +21,7 @@ FINE = "Given two numbers, print the sum of both of them on one line."
 def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path: Path) -> None:
     deep = "<div>" * 400 + FINE + "</div>" * 400
     rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=text) for n, text in enumerate((FINE, deep, FINE))]
-    with open_process(ProcessStep(process=ProcessSettings(), answers=tmp_path)) as work:
+    with open_process(ProcessSettings(), Resources(work=tmp_path)) as work:
         first, second, third = work(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)

@@ -263,9 +263,10 @@ def test_questions_are_asked_in_the_words_of_training(tmp_path: Path, benchmark:
             "asks nothing; leave out prompt",
         ),
         ({"benchmark.kind": "mbpp", "prompt.style": "instruct"}, "mbpp does not support"),
+        ({"benchmark.start_date": "soon"}, "benchmark.start_date = 'soon': must be a date, such as 2025-01-31"),
     ],
 )
-def test_a_prompt_that_would_ask_nobody_is_refused(changes: dict[str, str], message: str) -> None:
+def test_a_config_that_cannot_be_meant_is_refused(changes: dict[str, str], message: str) -> None:
     keys = {"benchmark.path": "b.jsonl", **changes}
     if "generation.kind" not in changes:
         keys["generation.model"] = "m"

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcoder.evaluation.grid import Cell, accuracy_grid, difference_grid, solved_from
+from microcoder.evaluation.folder import Row
+from microcoder.evaluation.grid import accuracy_grid, difference_grid, solved_from
 
 QUESTIONS = [
     {"problem_id": f"{platform}-{difficulty}-{index}", "platform": platform, "difficulty": difficulty}
@@ -18,8 +19,8 @@ QUESTIONS = [
 ]
 
 
-def find(cells: list[Cell], platform: str, difficulty: str, k: int = 1) -> Cell:
-    return next(c for c in cells if (c.platform, c.difficulty, c.k) == (platform, difficulty, k))
+def find(cells: list[Row], platform: str, difficulty: str, k: int = 1) -> Row:
+    return next(c for c in cells if (c["platform"], c["difficulty"], c["k"]) == (platform, difficulty, k))
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=7), st.integers(1, 7))
@@ -27,11 +28,10 @@ def test_pass_at_k_is_the_share_of_draws_with_a_right_one(samples: list[bool], k
     question = {"problem_id": "p", "platform": "", "difficulty": ""}
     (cell,) = accuracy_grid([question], {"p": samples}, ks=[k])
     if k > len(samples):
-        assert cell.estimate is None
+        assert cell["value"] is None
         return
     draws = [any(draw) for draw in combinations(samples, k)]
-    assert cell.estimate is not None
-    assert cell.estimate.value == pytest.approx(sum(draws) / len(draws))
+    assert cell["value"] == pytest.approx(sum(draws) / len(draws))
 
 
 def test_cells_sum_over_their_platform_and_difficulty() -> None:
@@ -40,27 +40,25 @@ def test_cells_sum_over_their_platform_and_difficulty() -> None:
         for question in QUESTIONS
     }
     cells = accuracy_grid(QUESTIONS, solved, ks=[1, 2])
-    assert [(c.platform, c.difficulty) for c in cells if c.k == 1] == [
+    assert [(c["platform"], c["difficulty"]) for c in cells if c["k"] == 1] == [
         (platform, difficulty) for platform in ("atcoder", "leetcode", "all") for difficulty in ("easy", "hard", "all")
     ]
-    values = {(c.platform, c.difficulty): c.estimate.value for c in cells if c.k == 1 and c.estimate}
+    values = {(c["platform"], c["difficulty"]): c["value"] for c in cells if c["k"] == 1}
     assert values["atcoder", "easy"] == 1.0
     assert values["atcoder", "all"] == 0.75
     assert values["all", "hard"] == 0.25
     assert values["all", "all"] == 0.5
-    whole = find(cells, "all", "all").estimate
-    assert whole is not None
-    assert whole.low < 0.5 < whole.high
-    assert whole.num_problems == 8
+    whole = find(cells, "all", "all")
+    assert whole["low"] < 0.5 < whole["high"]
+    assert whole["num_problems"] == 8
 
 
 def test_a_difference_is_paired_and_over_what_both_runs_judged() -> None:
     before = {question["problem_id"]: [index % 2 == 0] for index, question in enumerate(QUESTIONS)}
     after = {name: [True] for name in list(before)[:6]}
     cells = difference_grid(QUESTIONS, before, after, ks=[1])
-    whole = find(cells, "all", "all").estimate
-    assert whole is not None
-    assert (whole.value, whole.num_problems) == (0.5, 6)
+    whole = find(cells, "all", "all")
+    assert (whole["value"], whole["num_problems"]) == (0.5, 6)
 
 
 def test_a_fault_is_unscored_and_a_benchmark_without_platforms_is_one_row() -> None:
@@ -68,4 +66,4 @@ def test_a_fault_is_unscored_and_a_benchmark_without_platforms_is_one_row() -> N
     solved = solved_from(rows)
     assert solved == {"p": [True, None], "q": [False]}
     questions = [{"problem_id": name, "platform": "", "difficulty": ""} for name in solved]
-    assert [(c.platform, c.difficulty) for c in accuracy_grid(questions, solved, ks=[1])] == [("all", "all")]
+    assert [(c["platform"], c["difficulty"]) for c in accuracy_grid(questions, solved, ks=[1])] == [("all", "all")]

@@ -30,8 +30,7 @@ from microcoder.viewer.answers import list_runs, show_pulse, show_rollout, show_
 @pytest.fixture
 def look_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the files for every question, not once a second."""
-    monkeypatch.setattr("microcoder.viewer.training_source._SECONDS_BETWEEN_LOOKS", -1)
-    monkeypatch.setattr("microcoder.viewer.line_source._SECONDS_BETWEEN_LOOKS", -1)
+    monkeypatch.setattr("microcoder.viewer.sources._SECONDS_BETWEEN_LOOKS", -1)
 
 
 def ids(collection: Collection, run: str, split: str = "") -> list[str]:
@@ -212,6 +211,11 @@ def test_what_is_no_run_is_refused_by_name(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=rf"{name} is no run: it has no manifest.json; name a folder"):
         open_collection([tmp_path / name])
+
+
+def test_a_file_without_verdicts_is_refused(shelf: Path) -> None:
+    with pytest.raises(DataError, match=r"problems\.jsonl is no file of verdicts: .* `microcoder judge` wrote"):
+        open_collection([shelf / "problems.jsonl"])
 
 
 @pytest.mark.parametrize(("body", "told"), [(None, "does not exist"), ("x\n{}\n", "holds no problem or submission")])

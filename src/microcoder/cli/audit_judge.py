@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -78,7 +79,7 @@ def audit_judge(
     except OSError as error:
         raise ConfigError(f"--out {out} cannot be written ({error.strerror}); choose another folder") from None
     audits = []
-    for audit in audit_judges(judges, plan, lanes=lanes, contain=not uncontained, note=_print):
+    for audit in audit_judges(judges, plan, lanes=lanes, contain=not uncontained, note=partial(print, file=sys.stderr)):
         audits.append(audit)
         # After each, so that the results are kept if a later judge takes too long.
         (out / "audit.json").write_text(write_json(audits, plan))
@@ -86,7 +87,3 @@ def audit_judge(
     print(f"{out / 'audit.md'}")
     if not any(audit.results for audit in audits):
         raise SystemExit(1)
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stderr)

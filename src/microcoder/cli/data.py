@@ -13,13 +13,13 @@ from cyclopts import App, Parameter
 
 from microcoder.cli.data_audit import audit
 from microcoder.cli.display import StepDisplay, describe_seconds
-from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.cli.options import DryRun, Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.config import load_config
 from microcoder.errors import ConfigError, DataError
 from microcoder.machine import count_processors
 
 if TYPE_CHECKING:
-    from microcoder.dataset.pipeline import Missing
+    from microcoder.dataset.pipeline.engine import Missing
     from microcoder.formats.candidates import Stage
 
 app = App(name="data", help="Build a corpus from raw problem sets; export, publish and browse it.")
@@ -27,28 +27,20 @@ app = App(name="data", help="Build a corpus from raw problem sets; export, publi
 app.command(audit)
 
 _REASONS_SHOWN = 8
+Corpus = Annotated[Path, Parameter(help="Folder that `microcoder data build` finished.")]
 
 
 @app.command
-def build(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
+def build(*overrides: Overrides, config: Recipes = (), dry_run: DryRun = False, json: Json = False) -> None:
     """Collect, process, filter, generate, verify, and write the corpus; the same command resumes an interrupted build.
 
     Any key of the config can be given as a flag: `--output corpora/mine --runner ray`. See docs/dataset.md.
-
-    Parameters
-    ----------
-    config
-        Config (TOML). Repeat to override it with further files.
-    dry_run
-        Print the resolved config, the work left and an estimate of its time, and stop.
-    json
-        Print the result as one JSON object.
     """
     _run(overrides, config, last="verify", dry_run=dry_run, json=json)
 
 
 def _add_stage(name: Stage, summary: str) -> None:
-    def run(*overrides: Overrides, config: Recipes = (), dry_run: Flag = False, json: Flag = False) -> None:
+    def run(*overrides: Overrides, config: Recipes = (), dry_run: DryRun = False, json: Json = False) -> None:
         _run(overrides, config, last=name, dry_run=dry_run, json=json)
 
     app.command(run, name=name, help=summary)
@@ -73,7 +65,7 @@ def formats() -> None:
 
 @app.command
 def export(
-    corpus: Path,
+    corpus: Corpus,
     /,
     *,
     form: Annotated[str, Parameter(name=["--to"])],
@@ -83,8 +75,6 @@ def export(
 
     Parameters
     ----------
-    corpus
-        Folder that `microcoder data build` finished.
     form
         `verl` (Parquet), `trl`, `nemogym`, `verifiers` or `livecodebench` (JSON lines; the last skips and counts
         problems that need a checker), `harbor` (one folder per problem) or `jsonl` (our own problem lines).
@@ -107,33 +97,25 @@ def export(
 
 
 @app.command
-def push(corpus: Path, /, *, repo: str, private: Flag = False) -> None:
+def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
     """Upload a finished corpus to the Hugging Face Hub.
 
     Parameters
     ----------
-    corpus
-        Folder that `microcoder data build` finished.
     repo
         `owner/name` of the dataset; created if it does not exist.
     private
         Make it private.
     """
     require_data()
-    from microcoder.dataset.release.publish import push as upload
+    from microcoder.dataset.hub import push as upload
 
     print(f"pushed to {upload(corpus, repo=repo, is_private=private)}")
 
 
 @app.command
-def browse(corpus: Path, /) -> None:
-    """Open a page that shows every row of a build, kept and rejected.
-
-    Parameters
-    ----------
-    corpus
-        Folder that `microcoder data build` finished.
-    """
+def browse(corpus: Corpus, /) -> None:
+    """Open a page that shows every row of a build, kept and rejected."""
     page = corpus / "browse" / "index.html"
     if not page.exists():
         raise DataError(f"{page} does not exist; pass a folder that `microcoder data build` finished")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from microcoder.cli.display import StepDisplay
-from microcoder.cli.options import Flag
+from microcoder.cli.options import Flag, Json
 from microcoder.errors import ConfigError
 from microcoder.evaluator.packages import STANDARD
 
@@ -30,7 +30,7 @@ def audit(
     workers: int | None = None,
     packages: str = STANDARD,
     unsafe_sandbox: Flag = False,
-    json: Flag = False,
+    json: Json = False,
 ) -> None:
     """Find the flaws of a published dataset without building it; the same command resumes an interrupted audit.
 
@@ -61,8 +61,6 @@ def audit(
         Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages.
     unsafe_sandbox
         Run programs even if the sandbox lacks isolation. Only for programs that you trust.
-    json
-        Print the shares as one JSON object.
     """
     from microcoder.cli.data import require_data
 

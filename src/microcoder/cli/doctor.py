@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 import microcoder
 from microcoder.cli.judge_options import SandboxOptions
-from microcoder.cli.options import Flag
+from microcoder.cli.options import Json
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.headers import find_problem, list_headers
 from microcoder.evaluator.interpreter import current_interpreter
@@ -29,17 +29,12 @@ _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
 
 def doctor(
     *,
-    json: Flag = False,
+    json: Json = False,
     options: Annotated[SandboxOptions, Parameter(name="*")] = _DEFAULTS,
 ) -> None:
     """Show this machine's sandbox isolation, speed and languages, and run the sandbox's self-test.
 
     Exits with code 1 if programs cannot be judged safely or a self-test fails.
-
-    Parameters
-    ----------
-    json
-        Print one JSON object.
     """
     require_linux()
     options.add_languages()
@@ -128,7 +123,9 @@ def _describe(found: dict[str, Any]) -> list[str]:
         lines += [f"call stack: {problem}" for problem in [found["environment"]["call_stack"]] if problem]
     versions = [f"{name} {version or 'not installed'}" for name, version in found["training"].items()]
     lines.append(f"training: {', '.join(versions)}")
-    lines += ["", *(f"  {'ok  ' if row['ok'] else 'FAIL'}  {_line(row)}" for row in found.get("self_test", ()))]
+    lines.append("")
+    for row in found.get("self_test", ()):
+        lines.append(f"  ok    {row['name']}" if row["ok"] else f"  FAIL  {row['name']}: got {row['detail']}")
     lines.append("all is well" if found["ok"] else "programs cannot be judged safely here")
     return lines
 
@@ -153,7 +150,3 @@ def _describe_packages(packages: dict[str, Any]) -> list[str]:
     pins = ", ".join(packages["pins"]) or "none"
     lines = [f"packages programs may import: {pins} (profile {packages['profile']} {packages['digest']})"]
     return [*lines, f"  MISSING: {packages['missing']}"] if packages["missing"] else lines
-
-
-def _line(row: dict[str, Any]) -> str:
-    return row["name"] if row["ok"] else f"{row['name']}: got {row['detail']}"

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from microcoder.cli.display import StepDisplay
-from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.cli.options import DryRun, Json, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.config import load_config
 from microcoder.errors import ConfigError
 from microcoder.evaluation.config import EvalConfig
@@ -23,8 +23,8 @@ def evaluate(
     *overrides: Overrides,
     config: Recipes = (),
     run_dir: Path | None = None,
-    dry_run: Flag = False,
-    json: Flag = False,
+    dry_run: DryRun = False,
+    json: Json = False,
 ) -> None:
     """Evaluate a model, or answers from a file; the same command resumes an interrupted run.
 
@@ -33,14 +33,8 @@ def evaluate(
 
     Parameters
     ----------
-    config
-        Config (TOML). Repeat to override it with further files.
     run_dir
         Output folder; by default runs/eval-DIGEST, with the config's digest.
-    dry_run
-        Print the resolved config and stop.
-    json
-        Print the results as one JSON object.
     """
     if not config and not overrides:
         raise ConfigError(
@@ -78,7 +72,7 @@ def show(
     /,
     *,
     pass_at: Annotated[tuple[int, ...], Parameter(negative="")] = (),
-    json: Flag = False,
+    json: Json = False,
 ) -> None:
     """Show the results of an evaluation, or compare two.
 
@@ -90,8 +84,6 @@ def show(
         A second folder: shows the difference, other minus run, paired by problem.
     pass_at
         Additional k of pass@k.
-    json
-        Print one JSON object instead of tables.
     """
     from microcoder.evaluation.folder import EvaluationFolder
     from microcoder.evaluation.report import compare, render_comparison, render_results, summarise

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 import microcoder
 from microcoder.cli.display import StepDisplay, describe_counts
 from microcoder.cli.judge_options import JudgeOptions, describe_lacks
-from microcoder.cli.options import Flag
+from microcoder.cli.options import Flag, Json
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge, judge_answers
 from microcoder.evaluator.environment import name_environment
@@ -35,7 +35,7 @@ def judge(
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     options: Annotated[JudgeOptions, Parameter(name="*")] = _DEFAULTS,
     sibling_limit: float | None = None,
-    json: Flag = False,
+    json: Json = False,
     overwrite: Flag = False,
 ) -> None:
     """Judge the programs of a file; the same command resumes an interrupted run.
@@ -51,8 +51,6 @@ def judge(
         Limit a test's CPU time to this many times that of the slowest accepted program of the same problem, once two
         are accepted (at least 0.5 s, at most the problem's limit). Verdicts that it changes depend on the other
         programs and have the method sibling_limit.
-    json
-        Print a summary as one JSON object.
     overwrite
         Discard what earlier runs wrote to this output.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ class SandboxOptions:
 
     def open(self, **options: Any) -> Judge:
         """Return a judge with these and further options."""
-        return Judge(packages=self.packages, unsafe=self.unsafe, **options)
+        mine = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "languages"}
+        return Judge(**mine, **options)
 
     def add_languages(self) -> None:
         """Make the languages of the files known."""
@@ -49,19 +50,6 @@ class JudgeOptions(SandboxOptions):
     """Factor on all CPU limits; by default measured on this machine, and never below 1 (see `microcoder doctor`)."""
     batch_tests: bool = True
     """Run several tests of a program in one process if none can affect the next (docs/sandbox.md)."""
-
-    def open(self, **options: Any) -> Judge:
-        """Return a judge with these and further options."""
-        return Judge(
-            workers=self.workers,
-            nice=self.nice,
-            stop=self.stop,
-            time_scale=self.time_scale,
-            batch_tests=self.batch_tests,
-            packages=self.packages,
-            unsafe=self.unsafe,
-            **options,
-        )
 
 
 def describe_lacks(judge: Judge) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from microcoder.cli.options import Flag, Overrides, Recipes
+from microcoder.cli.options import Json, Overrides, Recipes
 from microcoder.cli.train import default_run_directory, load_recipe, require_training
 from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
@@ -20,7 +20,7 @@ def probe(
     *overrides: Overrides,
     config: Recipes = (),
     run_dir: Path | None = None,
-    json: Flag = False,
+    json: Json = False,
 ) -> None:
     """Sample the untrained model over a grid of temperatures and choose the one to train at.
 
@@ -29,12 +29,8 @@ def probe(
 
     Parameters
     ----------
-    config
-        Recipe (TOML). Repeat to override it with further files.
     run_dir
         Folder of the probe; by default that of `microcoder train`.
-    json
-        Print one JSON object instead of text.
     """
     if not config and run_dir is None:
         raise ConfigError("nothing to probe; type `microcoder probe -c RECIPE`, or `microcoder probe --run-dir RUN`")

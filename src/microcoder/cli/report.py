@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from microcoder.cli.options import Flag
+from microcoder.cli.options import Json
 from microcoder.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def report(
     /,
     *,
     against: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
-    json: Flag = False,
+    json: Json = False,
 ) -> None:
     """Write the report of a training run or an evaluation and print its path.
 
@@ -33,8 +33,6 @@ def report(
         A folder that `microcoder train` or `microcoder eval` wrote.
     against
         Another training run on the same problems, such as the baseline: the page compares the two. Repeatable.
-    json
-        Print one JSON object with the path and the headline numbers.
     """
     from microcoder.evaluation.folder import EvaluationFolder
 

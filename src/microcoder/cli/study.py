@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from microcoder.cli.display import StudyDisplay, describe_seconds
-from microcoder.cli.options import Flag
+from microcoder.cli.options import Flag, Json
 from microcoder.cli.train import require_training
 from microcoder.errors import ConfigError, TrainingError
 
@@ -23,7 +23,8 @@ app = App(name="study", help="Run controlled experiments and test the paper's cl
 BUDGET_MINUTES = 60.0
 """Of the whole quick catalogue on two cores."""
 
-Name = Annotated[str | None, Parameter(show_default=False)]
+_NAME = "A study file, or a name (or a part of one) in studies/."
+Name = Annotated[str | None, Parameter(show_default=False, help=_NAME)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,22 +54,18 @@ def run(
     jobs: int | None = None,
     budget_minutes: float | None = None,
     dry_run: Flag = False,
-    json: Flag = False,
+    json: Json = False,
 ) -> None:
     """Do the missing runs of a study, several in parallel; the same command resumes an interrupted study.
 
     Parameters
     ----------
-    name
-        A study file, or a name (or a part of one) in studies/.
     jobs
         Runs in parallel; by default one per core.
     budget_minutes
         Start no new run after this many minutes, earlier commands included; by default 60 for --all --quick.
     dry_run
         Print which runs come first and how long they will take, and stop.
-    json
-        Print one JSON object instead of text.
     """
     from microcoder.insights.design import MICRO, QUICK
     from microcoder.insights.rounds import plan_rounds
@@ -120,8 +117,6 @@ def report(
 
     Parameters
     ----------
-    name
-        A study file, or a name (or a part of one) in studies/.
     output
         Folder of the pages and figures; with --all also of the index.
     code
@@ -163,14 +158,12 @@ def plan(
     scale: str = "quick",
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     price: float = 2.5,
-    json: Flag = False,
+    json: Json = False,
 ) -> None:
     """Print the statistical power of a study before any run; for a full-scale model, write its recipes and cost.
 
     Parameters
     ----------
-    name
-        A study file, or a name (or a part of one) in studies/.
     all
         All studies.
     scale
@@ -180,8 +173,6 @@ def plan(
         Folder of the launch plan; by default plans/SCALE.
     price
         Dollars per H100-hour.
-    json
-        Print one JSON object instead of text.
     """
     from microcoder.insights.design import MICRO, QUICK
     from microcoder.insights.launch import write_plan
@@ -209,7 +200,7 @@ def plan(
 
 
 @app.command
-def compare(first: Path, second: Path, /, *, json: Flag = False) -> None:
+def compare(first: Path, second: Path, /, *, json: Json = False) -> None:
     """Compare the conclusions of two reports, such as a replication with other seeds.
 
     Parameters
@@ -218,8 +209,6 @@ def compare(first: Path, second: Path, /, *, json: Flag = False) -> None:
         Folder of a report, or its results.json.
     second
         The report to compare it with.
-    json
-        Print one JSON object instead of text.
     """
     from microcoder.insights.results import compare_results, read_results
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.cli.display import describe_seconds
-from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.config import find_recipe, load_config, name_recipe
 from microcoder.errors import ConfigError
 from microcoder.runs import RunDirectory
@@ -42,7 +42,7 @@ def train(
     gpu_memory_gib: float | None = None,
     speeds_of: Path | None = None,
     ray_address: str | None = None,
-    json: Flag = False,
+    json: Json = False,
 ) -> None:
     """Train a model by a recipe; the same command resumes an interrupted run.
 
@@ -50,8 +50,6 @@ def train(
 
     Parameters
     ----------
-    config
-        Recipe: a TOML file, or the name of one in the package, such as micro. Repeat to override it with further ones.
     run_dir
         Output folder; by default runs/ and the recipes' names: runs/micro-dapo for -c micro -c dapo.
     dry_run
@@ -63,8 +61,6 @@ def train(
         With --dry-run: a run whose measured speeds the estimate uses; by default this run's own once it has steps.
     ray_address
         With engine verl: address of the Ray cluster, `auto` or host:port; short for --ray.address.
-    json
-        Print one JSON object instead of text.
     """
     if not config:
         recipe = overrides[0] if overrides and not overrides[0].startswith("-") else "RECIPE"
@@ -136,7 +132,7 @@ def _print_dry_run(
 
     find_extensions(config)
     run = RunDirectory(speeds_of or target)
-    speeds = read_speeds(run) if speeds_of is not None or len(_rows_of(run)) > 1 else None
+    speeds = read_speeds(run) if speeds_of is not None or len(run.read_metrics()) > 1 else None
     estimate = estimate_run(config, device="gpu" if _is_gpu_recipe(config) else "cpu", speeds=speeds)
     num_shards = _count_shards(config)
     table = _count_memory(config, gpu_memory_gib, num_shards=num_shards)
@@ -171,10 +167,6 @@ def _print_dry_run(
             else f"it needs {table.total:.1f} GiB, the GPU has {table.device_gib:.1f}"
         )
         raise ConfigError(f"this does not fit: {lacks}; {advise(config, table, num_shards=num_shards)}")
-
-
-def _rows_of(run: RunDirectory) -> list[dict[str, Any]]:
-    return run.read_metrics() if run.metrics.exists() else []
 
 
 def _count_shards(config: TrainConfig) -> int:

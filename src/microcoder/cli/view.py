@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from microcoder.cli.options import Flag
+from microcoder.cli.options import Json
 from microcoder.errors import ConfigError
 
 DEFAULT_PORT = 8642
@@ -20,7 +20,7 @@ def view(
     problems: Annotated[tuple[Path, ...], Parameter(name=["--problems"], negative="")] = (),
     bundle: Path | None = None,
     port: int = DEFAULT_PORT,
-    json: Flag = False,
+    json: Json = False,
 ) -> None:
     """Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.
 
@@ -39,8 +39,6 @@ def view(
         Write a static copy of the page to this folder, to open from disk or any web host, and stop.
     port
         Port on 127.0.0.1; 0 picks a free one.
-    json
-        Print one JSON object instead of text.
     """
     if not 0 <= port <= 65535:
         raise ConfigError(f"--port {port}: use 1 to 65535, or 0 for a free one")

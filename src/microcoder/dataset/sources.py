@@ -24,7 +24,7 @@ from microcoder.formats.catalogue import load_format
 from microcoder.formats.format import Folders, Format
 
 MAX_FOLDER_BYTES = 1 << 30
-"""A folder that holds more than this is turned away."""
+"""A folder that holds more than this is rejected."""
 
 
 @dataclass(frozen=True, slots=True)

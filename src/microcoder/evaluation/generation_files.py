@@ -19,7 +19,7 @@ from microcoder.completions import Completion
 from microcoder.dataset.benchmarks import Question
 from microcoder.errors import ConfigError, DataError
 from microcoder.evaluation.config import GenerationFile
-from microcoder.evaluation.samples import Sample
+from microcoder.evaluation.folder import Sample
 from microcoder.extract import USUAL, Extractor
 from microcoder.records import read_values
 from microcoder.runs import read_rollouts

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from microcoder.evaluation.folder import Key, Row
 from microcoder.insights.statistics import Estimate, Solved, estimate_accuracy, estimate_difference
@@ -12,29 +10,6 @@ from microcoder.types import Outcome
 
 ALL = "all"
 _ORDER = ("atcoder", "leetcode", "codeforces", "easy", "medium", "hard")
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One figure of the table."""
-
-    platform: str
-    difficulty: str
-    k: int
-    """1 is the mean accuracy of the samples."""
-    estimate: Estimate | None
-    """None if no problem of the cell has k scored samples."""
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the cell as it stands in results.json."""
-        figures = asdict(self.estimate) if self.estimate else dict.fromkeys(("value", "low", "high"))
-        return {
-            "platform": self.platform,
-            "difficulty": self.difficulty,
-            "k": self.k,
-            "num_problems": self.estimate.num_problems if self.estimate else 0,
-            **{name: figures[name] for name in ("value", "low", "high")},
-        }
 
 
 def solved_from(verdicts: Mapping[Key, Row]) -> dict[str, list[bool | None]]:
@@ -47,36 +22,46 @@ def solved_from(verdicts: Mapping[Key, Row]) -> dict[str, list[bool | None]]:
     return solved
 
 
-def accuracy_grid(questions: Sequence[Row], solved: Solved, *, ks: Sequence[int]) -> list[Cell]:
-    """Return every non-empty cell; totals over platforms and difficulties are cells named `all`."""
-    return [
-        Cell(platform, difficulty, k, estimate_accuracy(_only(solved, ids), k=k))
-        for k in ks
-        for platform, difficulty, ids in _cells(questions, solved)
-    ]
+def accuracy_grid(questions: Sequence[Row], solved: Solved, *, ks: Sequence[int]) -> list[Row]:
+    """Return a row for every non-empty cell: platform, difficulty, k (1 is the mean accuracy of the samples), and the
+    estimate, None if no problem of the cell has k scored samples. Totals are in cells named `all`."""
+    return _cells(questions, solved, ks, lambda ids, k: estimate_accuracy(_only(solved, ids), k=k))
 
 
-def difference_grid(questions: Sequence[Row], before: Solved, after: Solved, *, ks: Sequence[int]) -> list[Cell]:
+def difference_grid(questions: Sequence[Row], before: Solved, after: Solved, *, ks: Sequence[int]) -> list[Row]:
     """Return the mean change of pass@k in every cell, problem by problem, over the problems that both runs have."""
-    both = before.keys() & after.keys()
-    return [
-        Cell(platform, difficulty, k, estimate_difference(_only(before, ids), _only(after, ids), k=k))
-        for k in ks
-        for platform, difficulty, ids in _cells(questions, both)
-    ]
+    return _cells(
+        questions,
+        before.keys() & after.keys(),
+        ks,
+        lambda ids, k: estimate_difference(_only(before, ids), _only(after, ids), k=k),
+    )
 
 
-def _cells(questions: Sequence[Row], known: Collection[str]) -> Iterator[tuple[str, str, set[str]]]:
+def _cells(
+    questions: Sequence[Row],
+    known: Collection[str],
+    ks: Sequence[int],
+    estimate: Callable[[Collection[str], int], Estimate | None],
+) -> list[Row]:
     asked = [question for question in questions if question["problem_id"] in known]
-    for platform in _values(asked, "platform"):
-        for difficulty in _values(asked, "difficulty"):
-            ids = {
-                question["problem_id"]
-                for question in asked
-                if platform in (ALL, question["platform"]) and difficulty in (ALL, question["difficulty"])
-            }
-            if ids:
-                yield platform, difficulty, ids
+    cells = []
+    for k in ks:
+        for platform in _values(asked, "platform"):
+            for difficulty in _values(asked, "difficulty"):
+                ids = {
+                    question["problem_id"]
+                    for question in asked
+                    if platform in (ALL, question["platform"]) and difficulty in (ALL, question["difficulty"])
+                }
+                if ids:
+                    found = estimate(ids, k)
+                    figures = {name: found and getattr(found, name) for name in ("value", "low", "high")}
+                    num = found.num_problems if found else 0
+                    cells.append(
+                        {"platform": platform, "difficulty": difficulty, "k": k, "num_problems": num, **figures}
+                    )
+    return cells
 
 
 def _values(questions: Sequence[Row], field: str) -> list[str]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any
 
+from microcoder.dataset.benchmarks import Question
 from microcoder.errors import ConfigError, DataError
-from microcoder.evaluation.folder import EvaluationFolder
-from microcoder.evaluation.grid import ALL, Cell, accuracy_grid, difference_grid, solved_from
+from microcoder.evaluation.folder import EvaluationFolder, Row
+from microcoder.evaluation.grid import ALL, accuracy_grid, difference_grid, solved_from
 from microcoder.files import write_text
-from microcoder.insights.statistics import Estimate
 from microcoder.types import Outcome
 
 Results = dict[str, Any]
-_DASH = "-"
 
 
 def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Results:
@@ -28,6 +30,7 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Resul
         DataError: the folder holds no evaluation, or no verdict yet.
         ConfigError: numpy is not installed.
     """
+    _require_numpy()
     manifest, questions = folder.read_manifest(), folder.read_questions()
     verdicts, samples = folder.read_verdicts(), folder.read_samples()
     if not verdicts:
@@ -54,7 +57,7 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Resul
         "mean_tokens": sum(lengths) / len(lengths) if lengths else None,
         "outcomes": {outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]},
         "isolation": manifest.get("isolation"),
-        "cells": [cell.as_record() for cell in _guarded(accuracy_grid)(questions, solved, ks=ks)],
+        "cells": accuracy_grid(questions, solved, ks=ks),
     }
 
 
@@ -65,6 +68,7 @@ def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Seque
         DataError: one holds no evaluation, or they share no problem.
         ConfigError: numpy is not installed.
     """
+    _require_numpy()
     questions = {row["problem_id"]: row for folder in (before, after) for row in folder.read_questions()}
     old, new = (solved_from(folder.read_verdicts()) for folder in (before, after))
     shared = old.keys() & new.keys()
@@ -80,13 +84,42 @@ def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Seque
         "num_problems": len(shared),
         "num_only_before": len(old.keys() - shared),
         "num_only_after": len(new.keys() - shared),
-        "cells": [cell.as_record() for cell in _guarded(difference_grid)(list(questions.values()), old, new, ks=ks)],
+        "cells": difference_grid(list(questions.values()), old, new, ks=ks),
     }
 
 
 def write_report(folder: EvaluationFolder, results: Results) -> None:
     """Write report.md."""
     write_text(folder.report, f"# {results['name']}\n\n" + render_results(results) + "\n")
+
+
+def write_eval_all(folder: EvaluationFolder, questions: Sequence[Question]) -> None:
+    """Write eval_all.json, for LiveCodeBench's own tools (compute_scores.py) and its leaderboard.
+
+    Samples that the sandbox failed on are in no list; a problem without any other is left out.
+    """
+    samples, verdicts = folder.read_samples(), folder.read_verdicts()
+    items = []
+    for question in questions:
+        keys = sorted(
+            key
+            for key, row in verdicts.items()
+            if key[0] == question.id and row["verdict"] != Outcome.SANDBOX_FAULT and key in samples
+        )
+        if keys:
+            graded = [verdicts[key]["verdict"] == Outcome.ACCEPTED for key in keys]
+            chosen = [samples[key] for key in keys]
+            items.append(
+                {
+                    **_published(question),
+                    "output_list": [sample.completion or sample.program or "" for sample in chosen],
+                    "code_list": [sample.program or "" for sample in chosen],
+                    "graded_list": graded,
+                    "pass@1": fmean(graded),
+                    "metadata": [json.dumps({"verdict": verdicts[key]["verdict"]}) for key in keys],
+                }
+            )
+    write_text(folder.eval_all, json.dumps(items, indent=2, ensure_ascii=False) + "\n")
 
 
 def render_results(results: Results) -> str:
@@ -110,7 +143,11 @@ def render_results(results: Results) -> str:
         lines.append(f"UNSCORED: {results['num_unscored']} samples, in no figure, because the sandbox failed")
     if results["mean_tokens"] is not None:
         lines.append(f"mean length {results['mean_tokens']:.0f} tokens, {results['truncated_share']:.1%} truncated")
-    return "\n".join(lines) + "\n\n" + _render_tables(results["cells"], _accuracy_text, _accuracy_title)
+    return (
+        "\n".join(lines)
+        + "\n\n"
+        + _render_tables(results["cells"], _accuracy_text, "{}, %, with 95 % intervals over problems (n: problems)")
+    )
 
 
 def render_comparison(results: Results) -> str:
@@ -124,10 +161,10 @@ def render_comparison(results: Results) -> str:
             lines.append(f"{results[key]} problems are judged only in {results[name]} and left out")
     if not results["same_benchmark"]:
         lines.append("the two used different problems, prompts or limits: the difference is not due to the model alone")
-    return "\n".join(lines) + "\n\n" + _render_tables(results["cells"], _difference_text, _difference_title)
+    return "\n".join(lines) + "\n\n" + _render_tables(results["cells"], _difference_text, "change of {}")
 
 
-def _render_tables(cells: Sequence[dict[str, Any]], text_of: Any, title_of: Any) -> str:
+def _render_tables(cells: Sequence[Row], describe: Callable[[Row], str], title: str) -> str:
     tables = []
     for k in sorted({cell["k"] for cell in cells}):
         mine = {(cell["platform"], cell["difficulty"]): cell for cell in cells if cell["k"] == k}
@@ -135,8 +172,10 @@ def _render_tables(cells: Sequence[dict[str, Any]], text_of: Any, title_of: Any)
         difficulties = [name for name in dict.fromkeys(d for _, d in mine) if name != ALL] + [ALL]
         rows = [["", *difficulties]]
         for platform in platforms:
-            rows.append([platform, *(text_of(mine.get((platform, name))) for name in difficulties)])
-        tables.append(f"{title_of(k)}\n\n{_table(rows)}")
+            found = (mine.get((platform, name)) or {"value": None} for name in difficulties)
+            rows.append([platform, *("-" if cell["value"] is None else describe(cell) for cell in found)])
+        figure = "mean accuracy (pass@1)" if k == 1 else f"pass@{k}"
+        tables.append(f"{title.format(figure)}\n\n{_table(rows)}")
     return "\n\n".join(tables)
 
 
@@ -148,36 +187,27 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
 
-def _accuracy_title(k: int) -> str:
-    name = "mean accuracy (pass@1)" if k == 1 else f"pass@{k}"
-    return f"{name}, %, with 95 % intervals over problems (n: problems)"
-
-
-def _difference_title(k: int) -> str:
-    return f"change of {'mean accuracy (pass@1)' if k == 1 else f'pass@{k}'}"
-
-
-def _accuracy_text(cell: dict[str, Any] | None) -> str:
-    if cell is None or cell["value"] is None:
-        return _DASH
+def _accuracy_text(cell: Row) -> str:
     return f"{100 * cell['value']:.1f} [{100 * cell['low']:.1f}, {100 * cell['high']:.1f}] n={cell['num_problems']}"
 
 
-def _difference_text(cell: dict[str, Any] | None) -> str:
-    if cell is None or cell["value"] is None:
-        return _DASH
-    estimate = Estimate(cell["value"], cell["low"], cell["high"], cell["num_problems"])
-    star = "*" if estimate.excludes_zero else ""
-    return f"{100 * estimate.value:+.1f}{star} [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"
+def _difference_text(cell: Row) -> str:
+    star = "*" if cell["low"] > 0 or cell["high"] < 0 else ""
+    return f"{100 * cell['value']:+.1f}{star} [{100 * cell['low']:+.1f}, {100 * cell['high']:+.1f}]"
 
 
-def _guarded(grid: Any) -> Any:
-    """Turn a missing numpy into an error that says what to install."""
+def _require_numpy() -> None:
+    if importlib.util.find_spec("numpy") is None:
+        raise ConfigError("intervals need numpy; type: pip install 'microcoder[insights]'")
 
-    def call(*arguments: Any, **options: Any) -> list[Cell]:
-        try:
-            return grid(*arguments, **options)
-        except ImportError:
-            raise ConfigError("intervals need numpy; type: pip install 'microcoder[insights]'") from None
 
-    return call
+def _published(question: Question) -> dict[str, Any]:
+    return {
+        "question_title": question.title,
+        "question_content": question.statement,
+        "platform": question.platform,
+        "question_id": question.id,
+        "contest_date": question.date.isoformat() if question.date else None,
+        "starter_code": question.starter_code,
+        "difficulty": question.difficulty,
+    }

@@ -15,11 +15,9 @@ from typing import Any, Protocol
 from microcoder.dataset.benchmarks import Question
 from microcoder.errors import DataError
 from microcoder.evaluation.config import NEUTRAL_KEYS, EndpointConfig, EvalConfig, GenerationFile, LiveCodeBench, Rows
-from microcoder.evaluation.endpoint import ask_endpoint
-from microcoder.evaluation.eval_all import write_eval_all
-from microcoder.evaluation.folder import EvaluationFolder
+from microcoder.evaluation.folder import EvaluationFolder, Sample
+from microcoder.evaluation.generation import ResponseRequest, ask_endpoint, generate_locally
 from microcoder.evaluation.generation_files import read_samples
-from microcoder.evaluation.local import generate_locally
 from microcoder.evaluation.questions import (
     build_asker,
     build_messages,
@@ -27,8 +25,7 @@ from microcoder.evaluation.questions import (
     load_questions,
     question_record,
 )
-from microcoder.evaluation.report import summarise, write_report
-from microcoder.evaluation.samples import ResponseRequest, Sample
+from microcoder.evaluation.report import summarise, write_eval_all, write_report
 from microcoder.evaluator import Judge
 from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input

@@ -74,9 +74,9 @@ class _Trial:
         """Return one run of it."""
         return self.loaded.task(
             stdin,
-            fn_name=self.problem.problem.fn_name,
+            fn_name=self.problem.problem.fn_name or "",
             call=self.problem.call_message,
-            files={STDIN_FILE: stdin} if self.reads_by_name else None,
+            files={STDIN_FILE: stdin} if self.reads_by_name else {},
             dialect=self.problem.problem.dialect,
             has_named_streams=self.writes_by_name,
         )

@@ -138,29 +138,9 @@ class LoadedProgram:
         self.source = make_memory_file(code.encode("utf-8", "surrogatepass"))
         self.cache = os.memfd_create("cache", os.MFD_CLOEXEC)
 
-    def task(
-        self,
-        stdin: bytes,
-        *,
-        fn_name: str | None = None,
-        call: dict[str, Any] | None = None,
-        arguments: Sequence[str] = (),
-        files: Mapping[str, bytes | None] | None = None,
-        dialect: str = PLAIN,
-        has_named_streams: bool = False,
-    ) -> TestTask:
-        """Return one run of this program."""
-        return TestTask(
-            source=self.source,
-            cache=self.cache,
-            stdin=stdin,
-            fn_name=fn_name or "",
-            arguments=tuple(arguments),
-            files=files or {},
-            dialect=dialect,
-            has_named_streams=has_named_streams,
-            call=call,
-        )
+    def task(self, stdin: bytes, **options: Any) -> TestTask:
+        """Return one run of this program; the options are further fields of a task."""
+        return TestTask(self.source, self.cache, stdin, **options)
 
     def rejection(self) -> str | None:
         """Return the compiler's message if the source does not compile."""
@@ -182,29 +162,12 @@ class LoadedBinary:
         self._command: tuple[str, ...] = (BUILT_FILE,)
         self._files: dict[str, bytes] = {}
 
-    def task(
-        self,
-        stdin: bytes,
-        *,
-        fn_name: str | None = None,
-        call: dict[str, Any] | None = None,
-        arguments: Sequence[str] = (),
-        files: Mapping[str, bytes | None] | None = None,
-        dialect: str = PLAIN,
-        has_named_streams: bool = False,
-    ) -> TestTask:
+    def task(self, stdin: bytes, **options: Any) -> TestTask:
         """Return one run of this program; a binary has no functions to call, and no dialect."""
-        assert fn_name is None
-        assert call is None
-        assert dialect == PLAIN
-        return TestTask(
-            source=self.source,
-            cache=-1,
-            stdin=stdin,
-            command=(*self._command, *arguments),
-            files={**(files or {}), **self._files},
-            has_named_streams=has_named_streams,
-        )
+        task = TestTask(self.source, -1, stdin, **options)
+        assert (task.fn_name, task.call, task.dialect) == ("", None, PLAIN)
+        command, files = (*self._command, *task.arguments), {**task.files, **self._files}
+        return replace(task, command=command, arguments=(), files=files)
 
     def rejection(self) -> None:
         """Nothing: it was built."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.columns import Columns
-from microcoder.formats.format import PAIRS, Folders, Format
+from microcoder.formats.format import Folders, Format
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import read_json
 
@@ -60,7 +60,6 @@ FORMATS = (
         _COLUMNS,
         licence="MIT",
         tests_in="input_output",
-        shape=PAIRS,
         marks=(("input_output",),),
     ),
     Format(
@@ -79,7 +78,6 @@ FORMATS = (
         _COLUMNS,
         licence="Apache-2.0",
         tests_in="input_output",
-        shape=PAIRS,
         marks=(("input_output", "raw_tags"), ("input_output", "skill_types")),
     ),
 )

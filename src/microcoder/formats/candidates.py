@@ -1,4 +1,4 @@
-"""What travels through the pipeline: a problem that is not in the corpus yet, and a row that was turned away.
+"""What travels through the pipeline: a problem that is not in the corpus yet, and a row that was rejected.
 
     raw row -> Candidate -> ... -> Candidate -> Problem        or, at any stage, -> Rejection
 
@@ -78,7 +78,7 @@ class Mutant(Record):
     name: str
     """The mutation and its line, such as `compare/lt_to_le@4`; `known/<place>` for a known-wrong submission."""
     killed_by: tuple[int, ...] = ()
-    """Numbers of tests, from 0, that it was seen to fail; it may fail others."""
+    """Numbers of tests, from 0, that it failed; it may fail others."""
     is_held_out: bool = False
     """It had no part in the choice of tests: the mutation score is measured by these."""
 
@@ -132,6 +132,8 @@ class DecodedTests:
     notes: tuple[Note, ...] = ()
     call: Call | None = None
     harness: str | None = None
+    dropped: tuple[str, ...] = ()
+    """Why each assertion that is no test was left out."""
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -150,7 +152,7 @@ class Candidate(Record):
     """File and place in it."""
     url: str = ""
     licence: str = ""
-    """SPDX name, or the words of the source; empty where it says nothing."""
+    """SPDX name, or the words of the source; empty if it says nothing."""
     date: str = ""
     """When the problem was published: ISO, as exact as it is known (2024, 2024-05, 2024-05-17)."""
     platform: str = ""
@@ -274,7 +276,7 @@ class Candidate(Record):
 
 
 class Rejection(Record):
-    """A row that was turned away, with everything needed to see why."""
+    """A rejected row, with everything needed to see why."""
 
     id: str
     dataset: str

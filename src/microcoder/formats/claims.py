@@ -73,7 +73,7 @@ def replay_test(source: str, *, entry: str, prelude: str) -> TestCase:
 
 
 def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entry: str) -> list[SplitAssertion] | None:
-    """Cut assertions in two; None where one of them cannot be.
+    """Cut assertions in two; None if one of them cannot be.
 
     Args:
         statements: assertions, and statements that prepare them without naming the answer.
@@ -132,7 +132,7 @@ def claim_tests(
 
 
 def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase]:
-    """Return the tests of a `def check(candidate)`: one per assertion, or a single one where it must stay whole.
+    """Return the tests of a `def check(candidate)`: one per assertion, or a single one if it must stay whole.
 
     Raises:
         NotACall: it defines no such function, or is no Python.

@@ -1,6 +1,6 @@
 """CMS tasks in the Italian layout: `task.yaml`, `input/input0.txt` and `output/output0.txt`, subtasks in `gen/GEN`.
 
-The layout: cmscontrib's italy_yaml loader. Statements are often PDF only; those are turned away.
+The layout: cmscontrib's italy_yaml loader. Statements are often PDF only; those are rejected.
 """
 
 from __future__ import annotations
@@ -45,11 +45,7 @@ _ACCEPTED = re.compile(
 
 
 def read_cms(row: Row) -> Candidate:
-    """Read a task.
-
-    Raises:
-        Malformed: `task.yaml` is no YAML, there is no statement, or a test is no UTF-8.
-    """
+    """Read a task."""
     package = Package.open(row, texts=r"task\.yaml|(input|output)/.*\.txt")
     settings = package.read_settings("task.yaml")
     path = package.find_statement(_STATEMENTS)

@@ -31,7 +31,7 @@ class Columns:
     fn_name: Names = ()
     url: Names = ()
     platform: Names = ()
-    """Counts where the URL is of no known platform."""
+    """Counts if the URL is of no known platform."""
     title: Names = ()
     date: str = ""
     tags: tuple[str, ...] = ()
@@ -44,8 +44,8 @@ class Columns:
     """Seconds, unless it names another unit."""
     memory_limit: Names = ()
     """MiB, unless it names another unit; numbers from 65536 on are bytes."""
-    prepare: Callable[[Row], Row] = lambda row: row
-    """Called first: adds columns, or turns the row away."""
+    prepare: Callable[[Row], Row] | None = None
+    """Called first: adds columns, or rejects the row."""
     also: Mapping[str, Callable[[Row], Any]] = field(default_factory=dict)
     """Fields of a candidate that no column holds as they are; `notes` are for the lineage."""
 
@@ -55,7 +55,7 @@ class Columns:
         Raises:
             Malformed: why it is none; with the candidate where only its tests could not be read.
         """
-        row = self.prepare(row)
+        row = self.prepare(row) if self.prepare else row
         statement, notes = row.asked(*_listed(self.statement))
         url = row.optional(*_listed(self.url)).strip()
         fields: dict[str, Any] = {

@@ -43,11 +43,7 @@ _FORMULA = re.compile(r"(?<![\\~\w])~(?!~)([^~\n]{1,300})~(?!~)")
 
 
 def read_dmoj(row: Row) -> Candidate:
-    """Read a folder.
-
-    Raises:
-        Malformed: `init.yml` is no YAML, there is no statement, a test is missing or no UTF-8.
-    """
+    """Read a folder."""
     package = Package.open(row, texts=r"init\.yml")
     settings = package.read_settings("init.yml")
     found = package.files[package.find_statement(_STATEMENTS)]

@@ -31,11 +31,7 @@ _INNER = ("tabs", "units", "contexts", "cases", "testcases", "scripts")
 
 
 def read_dodona(row: Row) -> Candidate:
-    """Read an exercise for Python, or one whose tests are of any language.
-
-    Raises:
-        Malformed: it is no exercise, there is no description, or its tests are of another kind.
-    """
+    """Read an exercise for Python, or one whose tests are of any language."""
     package = Package.open(row, texts=r"config\.json|description/.*\.(md|html)|evaluation/.*\.(ya?ml|in|out)")
     files, config = package.files, _read_config(package.files)
     path = package.find_statement(_STATEMENTS)

@@ -9,14 +9,13 @@ import html
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from microcoder.formats.assertions import read_assertions
-from microcoder.formats.calls import read_signature
+from microcoder.formats.calls import read_parameters
 from microcoder.formats.candidates import Candidate, DecodedTests, Solution
 from microcoder.formats.encodings import infer_call_of
 from microcoder.formats.format import Folders, Format
-from microcoder.formats.programs import LANGUAGES, head_of, public_methods
+from microcoder.formats.programs import head_of, language_of, public_methods
 from microcoder.formats.row import Malformed, Row
 
 _READMES = (("en", "README_EN.md"), ("zh", "README.md"))
@@ -79,8 +78,7 @@ def _read_front(row: Row, text: str) -> Row:
 
 def _read_solutions(files: Mapping[str, str]) -> Iterator[Solution]:
     for name in sorted(files):
-        stem, dot, suffix = name.rpartition(".")
-        if stem == "Solution" and (language := LANGUAGES.get(dot + suffix)):
+        if name.rpartition(".")[0] == "Solution" and (language := language_of(name)):
             yield Solution(code=files[name], language=language, name=name)
 
 
@@ -88,10 +86,10 @@ def _read_examples(description: str, code: str, fn_name: str) -> DecodedTests:
     """Read `Input: a = [1], k = 2` and `Output: 3` as the call that they describe."""
     plain = html.unescape(_TAG.sub("", description))
     calls = [f"assert {fn_name}({given}) == {_literal(expected)}" for given, expected in _find_examples(plain)]
-    signature: Any = read_signature(code, fn_name)
+    parameters = read_parameters(code, fn_name)
     tests, dropped = [], []
     for call in calls:
-        asserted = read_assertions(call, called=(fn_name,), signature=signature)
+        asserted = read_assertions(call, called=(fn_name,), parameters=parameters)
         tests += asserted.tests
         dropped += asserted.dropped
     notes = [("tests", "examples of the statement")] if tests else []

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 from microcoder.formats.assertions import read_assertions
-from microcoder.formats.calls import NotACall, check_call, read_signature, write_call
+from microcoder.formats.calls import NotACall, check_call, read_parameters, write_call
 from microcoder.formats.candidates import Candidate, DecodedTests
 from microcoder.formats.claims import claim_tests, claims_checker, claims_harness, find_called
 from microcoder.formats.row import Malformed
@@ -122,30 +123,19 @@ def asserted_tests(
         fn_name = next(iter(find_called(source)), "")
     if not fn_name:
         raise Malformed("tests_not_convertible", "assertions, but no function is named")
-    signature = read_signature(code, fn_name)
-    found = read_assertions(source, called=(fn_name, *called), signature=signature)
+    found = read_assertions(source, called=(fn_name, *called), parameters=read_parameters(code, fn_name))
     if is_judged and (found.dropped or not found.tests):
-        return claimed_tests(source, fn_name=fn_name, called=called, why=found.dropped)
+        try:
+            tests = claim_tests(source, called=(fn_name, *called, *find_called(source)), entry=fn_name)
+        except NotACall as error:
+            detail = "; ".join(dict.fromkeys(found.dropped)) or str(error)
+            raise Malformed("tests_not_convertible", f"an assertion cannot be judged: {detail}") from None
+        return DecodedTests(tuple(tests), fn_name, claims_checker(), harness=claims_harness())
     if not found.tests:
         raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(found.dropped)) or "no assertion")
     call = merge_calls(infer_call_of(code, fn_name, found.tests), found.call)
-    return DecodedTests(found.tests, fn_name, found.checker, _note_dropped(found.dropped, len(found.tests)), call)
-
-
-def claimed_tests(
-    source: str, *, fn_name: str, called: Sequence[str] = (), preamble: str = "", why: Sequence[str] = ()
-) -> DecodedTests:
-    """Return the tests of assertions of any kind, cut into calls and claims about what they return.
-
-    Raises:
-        Malformed: one of them cannot be cut; `why` says what it is.
-    """
-    try:
-        tests = claim_tests(source, called=(fn_name, *called, *find_called(source)), entry=fn_name)
-    except NotACall as error:
-        detail = "; ".join(dict.fromkeys(why)) or str(error)
-        raise Malformed("tests_not_convertible", f"an assertion cannot be judged: {detail}") from None
-    return DecodedTests(tuple(tests), fn_name, claims_checker(), harness=claims_harness(preamble))
+    notes = _note_dropped(found.dropped, len(found.tests))
+    return replace(found, fn_name=fn_name, call=call, notes=notes)
 
 
 def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:

@@ -148,11 +148,7 @@ def _claim_mbpp(row: Row, code: str) -> DecodedTests:
 
 
 def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list[TestCase]:
-    """Return one test for each item of `test_list`.
-
-    Raises:
-        NotACall: one of them is no assertion about the function, or no Python.
-    """
+    """Return one test for each item of `test_list`."""
     setup = "\n".join([row.optional("test_setup_code"), *row.texts("test_imports")])
     # An assertion may use what the reference imports, such as sys.
     around = parse_test(f"{code}\n{setup}").body
@@ -177,7 +173,7 @@ def _find_named(code: str, sources: Sequence[str]) -> str:
 
 
 def _find_entry(code: str, assertions: str) -> str:
-    """Return the function that the assertions call and the code defines; empty where there is none."""
+    """Return the function that the assertions call and the code defines; empty if there is none."""
     tree, tests = parse_python(code), parse_python(assertions)
     if tree is None or tests is None:
         return ""
@@ -187,11 +183,7 @@ def _find_entry(code: str, assertions: str) -> str:
 
 
 def _read_tables(source: str, fn_name: str) -> DecodedTests | None:
-    """Read EvalPlus's tests, two lists `inputs` and `results` that a loop goes through; None where there are none.
-
-    Raises:
-        Malformed: the lists are no literals, or differ in length.
-    """
+    """Read EvalPlus's tests, two lists `inputs` and `results` that a loop goes through; None if there are none."""
     try:
         tables = find_tables(source)
     except NotACall as error:

@@ -68,11 +68,15 @@ def _take_prompt_apart(row: Row) -> Row:
 
 def _name_lists(source: str) -> str:
     """Return tests that make and read linked lists by lambdas of their own in the words that assertions are read by."""
-    made, told = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
-    if made and told:
+    made, read = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
+    if made and read:
         source = source.replace(f"{made[1]}(", "list_node(")
-        source = re.sub(rf"assert {told[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source)
+        source = re.sub(rf"assert {read[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source)
     return source
+
+
+def _name_platform(row: Row) -> str:
+    return "leetcode"
 
 
 def _note_quotes(row: Row) -> tuple[Note, ...]:
@@ -138,7 +142,7 @@ FORMATS = (
             date="start_time",
             difficulty="meta.difficulty",
             starter_code="starter_code",
-            also={"platform": lambda row: "leetcode", "notes": _note_quotes},
+            also={"platform": _name_platform, "notes": _note_quotes},
         ),
         tests_in="test",
         shape=ASSERTIONS,

@@ -18,7 +18,7 @@ from typing import Any
 
 from microcoder.formats.candidates import InputKit, InputProgram, InputRecipe
 from microcoder.formats.packages import inline_includes
-from microcoder.formats.programs import LANGUAGES
+from microcoder.formats.programs import language_of
 
 TAKES = (
     "input_validators/**",
@@ -31,11 +31,12 @@ TAKES = (
 """What is read of a package for it, besides its `data`."""
 
 _CHECKTESTDATA = "checktestdata"
-_LANGUAGES = {**LANGUAGES, ".ctd": _CHECKTESTDATA}
 _WITH_INCLUDES = ("cpp", "c")
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
 _SEED = re.compile(r"\{seed(?::[^}]*)?\}")
+_SCRIPT = re.compile(r"data/[^/]*gen[^/]*\.sh")
+"""Also `donotuse_generator.sh`: that its tests are final is no reason to make no further ones."""
 _MOST_RECIPES = 2000
 _BUNDLE = """\
 import importlib.abc, importlib.util, sys
@@ -87,8 +88,8 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
     validators = reading.validators()
     if "generators/generators.yaml" in files:
         reading.read_yaml(files["generators/generators.yaml"])
-    elif "data/generator.sh" in files:
-        _Script(reading).read(files["data/generator.sh"])
+    elif script := next(filter(_SCRIPT.fullmatch, sorted(files)), None):
+        _Script(reading).read(files[script])
     programs = (*reading.generators.values(), *validators)
     return InputKit(programs=programs, recipes=tuple(reading.recipes), left_out=tuple(dict.fromkeys(reading.left_out)))
 
@@ -119,7 +120,7 @@ class _Reading:
             entry = path
         else:
             inside = [one for one in sorted(self.files) if one.startswith(f"{path}/")]
-            sources = [one for one in inside if _suffix(one) in _LANGUAGES]
+            sources = [one for one in inside if _language_of(one)]
             mains = [
                 one for one in sources if _suffix(one).startswith((".py", ".ctd")) or _MAIN.search(self.files[one])
             ]
@@ -129,8 +130,8 @@ class _Reading:
 
     def whole(self, name: str, entry: str, role: str, beside: Sequence[str] = ()) -> InputProgram | None:
         """Return the program that begins in a file, with the files that it names."""
-        language = _LANGUAGES.get(_suffix(entry))
-        if language is None or entry not in self.files:
+        language = _language_of(entry)
+        if not language or entry not in self.files:
             if role == "generator" or _suffix(name) not in (".h", ".hpp", ".hh", ".md", ".txt"):
                 self.left_out.append(f"{name}: no program in a language that is known")
             return None
@@ -356,6 +357,11 @@ def _words(text: str) -> list[str]:
             numbers = [1, *numbers]
         found += map(str, range(numbers[0], numbers[-1] + 1)) if numbers else [one]
     return found
+
+
+def _language_of(path: str) -> str:
+    """Return the language of a program by its name; empty if it is not known."""
+    return _CHECKTESTDATA if _suffix(path) == ".ctd" else language_of(path)
 
 
 def _suffix(path: str) -> str:

@@ -11,13 +11,13 @@ import math
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from microcoder.formats import input_kits
 from microcoder.formats.candidates import Candidate, Known
 from microcoder.formats.format import Folders, Format
 from microcoder.formats.packages import Package, inline_includes, read_amount, say
+from microcoder.formats.programs import language_of
 from microcoder.formats.row import Malformed, Row
 from microcoder.types import Checker
 
@@ -57,7 +57,6 @@ _TEXTS = (
 )
 """Of the rest, tests must be text too, and submissions that are none are counted."""
 _KINDS = ("tex", "md", "htm")
-_SCRIPTS = {".py3": "python", ".py": "python", ".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp"}
 _TEST_FLAGS = re.compile(r"^output_validator_flags:[ \t]*([^\n#]{1,300})", re.MULTILINE)
 _REAL = re.compile(
     r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE
@@ -67,11 +66,7 @@ _SAYS_KATTIS = re.compile(r"\b4[23]\b")
 
 
 def read_kattis(row: Row) -> Candidate:
-    """Read a package.
-
-    Raises:
-        Malformed: `problem.yaml` is no YAML, there is no statement, or a test is no UTF-8.
-    """
+    """Read a package."""
     package = Package.open(row, texts=_TEXTS)
     files, settings = package.files, package.read_settings("problem.yaml")
     language, path = _choose_statement(package)
@@ -145,11 +140,11 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     if "custom" not in validation and not any(name.startswith("output_validator/") for name in files):
         return _read_flags(flags)
     folders = ("output_validators/", "output_validator/")
-    sources = [name for name in sorted(files) if name.startswith(folders) and _suffix(name) in _SCRIPTS]
+    sources = [name for name in sorted(files) if name.startswith(folders) and language_of(name) in ("python", "cpp")]
     if len(sources) != 1:
         return package.flag("needs_checker", f"{len(sources)} sources of output validators")
     code, missing = inline_includes(sources[0], files)
-    language = _SCRIPTS[_suffix(sources[0])]
+    language = language_of(sources[0])
     if not missing and "argv[3]" in code and not _SAYS_KATTIS.search(code):
         # It takes input, output and answer as files, and ends with 0 or 1.
         package.notes.append(("checker", f"{sources[0]}, which is called as testlib's checkers are"))
@@ -213,10 +208,6 @@ def _read_time_limit(settings: Mapping[str, Any], package: Package, statement: s
 def _limits(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     limits = settings.get("limits")
     return limits if isinstance(limits, Mapping) else {}
-
-
-def _suffix(name: str) -> str:
-    return PurePosixPath(name).suffix.lower()
 
 
 def _title(settings: Mapping[str, Any], language: str) -> str:

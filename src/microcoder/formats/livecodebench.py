@@ -74,7 +74,7 @@ def _judged_by(metadata: Row) -> dict[str, Any]:
 
 
 def make_url(platform: str, name: str) -> str:
-    """Return a problem's page by its name there (`1873_A`, `abc301_a`); empty where the name does not tell."""
+    """Return a problem's page by its name there (`1873_A`, `abc301_a`); empty if the name does not tell."""
     if platform == "codeforces" and (found := _CODEFORCES.fullmatch(name)):
         return f"https://codeforces.com/contest/{found[1]}/problem/{found[2]}"
     if platform == "atcoder" and (found := _ATCODER.fullmatch(name)):

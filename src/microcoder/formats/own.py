@@ -79,7 +79,7 @@ def _reason(fault: str, where: tuple[int | str, ...]) -> str:
 
 
 def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
-    """Return where a row has our record, and the record; None where it has none."""
+    """Return where a row has our record, and the record; None if it has none."""
     if is_record(values):
         return "", values
     for path in CARRIED_IN:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from microcoder.formats.candidates import Candidate, Known, Note, Solution
-from microcoder.formats.programs import LANGUAGES, python_solution
+from microcoder.formats.programs import language_of, python_solution
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import shorten
 from microcoder.types import Checker, TestCase
@@ -113,8 +113,8 @@ class Package:
         """
         rest = []
         for path, known in named:
-            language = LANGUAGES.get(posixpath.splitext(path)[1].lower())
-            if known is None or language is None or path not in self.files:
+            language = language_of(path)
+            if known is None or not language or path not in self.files:
                 rest.append(path or "a solution without a path")
             elif language == "python":
                 self.solutions.append(python_solution(self.files[path], name=path, known=known))
@@ -123,7 +123,7 @@ class Package:
         self.leave_out("solutions", rest, left_out)
 
     def read_settings(self, name: str) -> Mapping[str, Any]:
-        """Return what a package says of itself in YAML; nothing where the file is empty.
+        """Return what a package says of itself in YAML; nothing if the file is empty.
 
         Raises:
             Malformed: it is missing, no YAML, or no object.
@@ -174,7 +174,7 @@ class Package:
             self.notes.append(("checker", f"{path} is testlib's own"))
             return known
         code, missing = inline_includes(path, self.files)
-        language = LANGUAGES.get(posixpath.splitext(path)[1].lower(), "")
+        language = language_of(path)
         if language not in ("cpp", "python"):
             return self.flag("needs_checker", f"{path} is in another language")
         if INCLUDES_TESTLIB.search(code):
@@ -205,7 +205,7 @@ class Package:
 
 
 def say(settings: Mapping[str, Any], name: str) -> str:
-    """Return a setting as text; words where it is a list, nothing where it is an object."""
+    """Return a setting as text; words where it is a list, nothing if it is an object."""
     value = settings.get(name)
     if isinstance(value, list):
         return " ".join(shorten(item, 1000) for item in value if isinstance(item, str | int))
@@ -272,7 +272,7 @@ def standard_checker(name: str) -> Checker | None:
 
 
 def language_code(name: str) -> str:
-    """Return the ISO 639-1 code of a language's name or code; empty where it is not known."""
+    """Return the ISO 639-1 code of a language's name or code; empty if it is not known."""
     lowered = name.lower()
     return lowered if len(lowered) == 2 else _LANGUAGES.get(lowered, "")
 

@@ -1,6 +1,6 @@
 """Polygon packages (Codeforces): `problem.xml`, tests by pattern, testlib checkers, solutions with their verdicts.
 
-A standard package has its tests generated only where it was built in full; what is not there cannot be read.
+A standard package has its tests generated only if it was built in full; what is not there cannot be read.
 """
 
 from __future__ import annotations
@@ -48,11 +48,7 @@ _MAX_XML = 5_000_000
 
 
 def read_polygon(row: Row) -> Candidate:
-    """Read a package.
-
-    Raises:
-        Malformed: `problem.xml` is none, there is no statement, or a test is no UTF-8.
-    """
+    """Read a package."""
     package = Package.open(row, texts=r"problem\.xml|files/.*\.(cpp|h)|statement.*\.(tex|json)")
     root = _read_xml(package.files)
     path = package.find_statement(_STATEMENTS)

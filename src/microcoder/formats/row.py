@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 from microcoder.formats.candidates import Candidate, DecodedTests, Lineage, Note
 from microcoder.formats.text import Digits, read_literal, shorten
@@ -39,7 +39,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "adapter_fault": "the adapter failed on it: a fault of ours, please report it",
     }
 )
-"""Every reason for which this stage turns a row away."""
+"""Every reason for which this stage rejects a row."""
 
 
 class Malformed(ValueError):
@@ -59,7 +59,10 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The fields of one row, and where it stands."""
+    """The fields of one row, and where it stands.
+
+    A field that must be there and is not, or is of another kind, is `Malformed`. `a.b` names a field inside an object.
+    """
 
     values: Mapping[str, Any]
     id: str
@@ -76,11 +79,7 @@ class Row:
         return replace(self, values=values)
 
     def get(self, name: str) -> Any:
-        """Return a field, `a.b` inside an object; None where it is missing or null.
-
-        Raises:
-            Malformed: `a` is no object, nor a text that holds one.
-        """
+        """Return a field; None if it is missing or null."""
         outer, _, inner = name.rpartition(".")
         return (self.mapping(outer) if outer else self.values).get(inner)
 
@@ -89,14 +88,10 @@ class Row:
         return self.get(name) is not None
 
     def text(self, *names: str) -> str:
-        """Return the first of these fields that is there.
-
-        Raises:
-            Malformed: none is, or it is no text.
-        """
+        """Return the first of these fields that is there."""
         for name in names:
             if (value := self.get(name)) is not None:
-                return value if isinstance(value, str) else _refuse(name, value, "text")
+                return _typed(value, str, name, "text")
         raise Malformed("missing_field", " or ".join(names))
 
     def optional(self, *names: str) -> str:
@@ -104,11 +99,7 @@ class Row:
         return next((found for name in names if self.has(name) and (found := self.text(name))), "")
 
     def statement(self, *names: str) -> str:
-        """Return the first of these fields that is there: it must say something, unless answers are only judged.
-
-        Raises:
-            Malformed: none is, it is no text, or it is blank.
-        """
+        """Return the first of these fields that is there: it must say something, unless answers are only judged."""
         if self.is_judged:
             return self.optional(*names)
         found = self.text(*names)
@@ -117,11 +108,7 @@ class Row:
         return found
 
     def asked(self, *names: str) -> tuple[str, tuple[Note, ...]]:
-        """Return the first of these fields as a statement, a text or a list of messages, whose user's last is taken.
-
-        Raises:
-            Malformed: nothing is asked, though this is not only to be judged.
-        """
+        """Return the first of these fields as a statement, a text or a list of messages, whose user's last is taken."""
         name = next(filter(self.has, names), names[0])
         if not isinstance(self.get(name), list):
             return self.statement(*names), ()
@@ -145,11 +132,11 @@ class Row:
                 if isinstance(value, int):
                     raise Malformed("wrong_value", f"{name} is a long integer")
             elif value is not None and value != "":
-                return value if isinstance(value, str) else _refuse(name, value, "text or a number")
+                return _typed(value, str, name, "text or a number")
         return ""
 
     def number(self, name: str) -> float | None:
-        """Return a number, also one written as text; None where it is missing, not finite, or zero or less."""
+        """Return a number, also one written as text; None if it is missing, not finite, or zero or less."""
         value = self.get(name)
         if isinstance(value, str):
             try:
@@ -158,21 +145,16 @@ class Row:
                 raise Malformed("wrong_type", f"{name} is {shorten(value, 40)!r}, not a number") from None
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            _refuse(name, value, "a number")
-        return float(value) if 0 < value < 1e15 else None
+        if isinstance(value, bool):
+            raise Malformed("wrong_type", f"{name} is bool, not a number")
+        number = _typed(value, int | float, name, "a number")
+        return float(number) if 0 < number < 1e15 else None
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return an object, also one written as JSON or as a Python literal; empty where it is missing.
-
-        Raises:
-            Malformed: it is something else.
-        """
+        """Return an object, also one written as JSON or as a Python literal; empty if it is missing."""
         if name not in self._objects:
-            value = self.decoded(name)
-            value = {} if value is None else value
-            if not isinstance(value, Mapping):
-                _refuse(name, value, "an object")
+            found = self.decoded(name)
+            value = _typed({} if found is None else found, Mapping, name, "an object")
             if not all(isinstance(key, str) for key in value):
                 raise Malformed("wrong_type", f"{name} has keys that are no text")
             self._objects[name] = value
@@ -183,52 +165,25 @@ class Row:
         return self.over(self.mapping(name))
 
     def items(self, name: str) -> list[Any]:
-        """Return a list, also one written as JSON or as a Python literal; empty where it is missing.
-
-        Raises:
-            Malformed: it is something else.
-        """
+        """Return a list, also one written as JSON or as a Python literal; empty if it is missing."""
         value = self.decoded(name)
-        if value is None:
-            return []
-        return value if isinstance(value, list) else _refuse(name, value, "a list")
+        return _typed([] if value is None else value, list, name, "a list")
 
     def rows(self, name: str) -> list[Row]:
-        """Return a list of objects; empty where it is missing.
-
-        Raises:
-            Malformed: it is something else.
-        """
-        return [
-            self.over(item if isinstance(item, Mapping) else _refuse(f"an item of {name}", item, "an object"))
-            for item in self.items(name)
-        ]
+        """Return a list of objects; empty if it is missing."""
+        return [self.over(_typed(item, Mapping, f"an item of {name}", "an object")) for item in self.items(name)]
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts; empty where it is missing.
-
-        Raises:
-            Malformed: it is something else.
-        """
-        return tuple(
-            item if isinstance(item, str) else _refuse(f"an item of {name}", item, "text") for item in self.items(name)
-        )
+        """Return a list of texts; empty if it is missing."""
+        return tuple(_typed(item, str, f"an item of {name}", "text") for item in self.items(name))
 
     def listed(self, name: str) -> tuple[str, ...]:
-        """Return texts, where a text that is no list counts as a list of one.
-
-        Raises:
-            Malformed: it is something else.
-        """
+        """Return a list of texts; a text that is no list counts as a list of one."""
         value = self.get(name)
         return (value,) if isinstance(value, str) and not value.lstrip().startswith(("[", "{")) else self.texts(name)
 
     def decoded(self, *names: str) -> Any:
-        """Return the first of these fields that is there; if it is text, what the text holds; None if it is blank.
-
-        Raises:
-            Malformed: the text holds no value.
-        """
+        """Return the first of these fields that is there; if it is text, what the text holds; None if it is blank."""
         name = next(filter(self.has, names), "")
         value = self.get(name)
         if not isinstance(value, str):
@@ -257,10 +212,8 @@ class Row:
             if isinstance(content, str):
                 read[path] = content
                 continue
-            if not isinstance(content, bytes):
-                _refuse(shorten(path, 80), content, "a file")
             try:
-                read[path] = content.decode("utf-8-sig")
+                read[path] = _typed(content, bytes, shorten(path, 80), "a file").decode("utf-8-sig")
             except UnicodeDecodeError as error:
                 if re.fullmatch(texts, path):
                     raise Malformed("not_utf8", f"{path}: {error}") from None
@@ -268,11 +221,14 @@ class Row:
 
     def tags(self, *names: str) -> tuple[str, ...]:
         """Return tags: a list, a list written as text, or words between commas; each once."""
-        found = [tag for name in names for text in self.listed(name) for tag in text.split(",")]
+        found: list[str] = []
+        for name in names:
+            texts = self.listed(name)
+            found += texts[0].split(",") if texts[:1] == (self.get(name),) else texts
         return tuple(dict.fromkeys(tag.strip() for tag in found if tag.strip()))
 
     def date(self, name: str) -> str:
-        """Return a date as ISO: from ISO text, a date, or seconds since 1970; empty where it is missing or none."""
+        """Return a date as ISO: from ISO text, a date, or seconds since 1970; empty if it is missing or none."""
         value = self.get(name)
         if isinstance(value, datetime | date):
             return value.isoformat()[:10]
@@ -326,13 +282,15 @@ class Row:
         )
 
 
-def _refuse(name: str, value: object, what: str) -> NoReturn:
+def _typed(value: object, kind: Any, name: str, what: str) -> Any:
+    if isinstance(value, kind):
+        return value
     found = "a long integer" if isinstance(value, Digits) else type(value).__name__
     raise Malformed("wrong_type", f"{name} is {found}, not {what}")
 
 
 def _iso_day(seconds: float) -> str:
-    """Return the day (UTC) of a time in seconds since 1970; empty where there is no such day."""
+    """Return the day (UTC) of a time in seconds since 1970; empty if there is no such day."""
     try:
         return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat() if seconds > 0 else ""
     except (ValueError, OverflowError, OSError):

@@ -19,7 +19,7 @@ _FLATTENED = "user: "
 
 
 def _check_task(row: Row) -> Row:
-    """Turn away the rows of SYNTHETIC that are no coding."""
+    """Reject the rows of SYNTHETIC that are no coding."""
     task = row.optional("task_type")
     if task and "code" not in task and "coding" not in task:
         raise Malformed("other_task", task)
@@ -90,7 +90,7 @@ def _read_unit_tests(row: Row) -> object:
 
 
 def _check_kinds(row: Row) -> Row:
-    """Turn away the rows of open-instruct's form that are no coding."""
+    """Reject the rows of open-instruct's form that are no coding."""
     kinds = row.texts("dataset") if isinstance(row.get("dataset"), list) else (row.optional("dataset"),)
     named = [kind for kind in kinds if kind]
     if named and not any(kind.startswith("code") for kind in named):
@@ -192,7 +192,6 @@ FORMATS = (
             starter_code="info.starter_code",
         ),
         tests_in="info.tests",
-        shape=PAIRS,
         marks=(("info.tests",),),
     ),
     Format(

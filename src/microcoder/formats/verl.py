@@ -67,7 +67,6 @@ FORMATS = (
         _VERL,
         licence="MIT",
         tests_in="reward_model.ground_truth",
-        shape=PAIRS,
     ),
     Format(
         "verl",

@@ -11,8 +11,7 @@ from inspect_ai.solver import TaskState, generate
 
 from microcoder.extract import extract_program
 from microcoder.formats.once import to_problem
-from microcoder.integrations.scores import Mode, as_figures, check_mode, score
-from microcoder.integrations.shared import shared_judge
+from microcoder.integrations.shared import Mode, as_figures, check_mode, score, shared_judge
 from microcoder.prompts import instruct
 from microcoder.types import Outcome, Problem
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from microcoder.formats.livecodebench import MEMORY_LIMIT_MIB
 from microcoder.insights.statistics import pass_at_k
-from microcoder.integrations.scores import fault_of
-from microcoder.integrations.shared import shared_judge
+from microcoder.integrations.shared import fault_of, shared_judge
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 KS = (1, 5, 10, 20, 40, 50, 75, 100, 125, 150, 200, 500, 1000)

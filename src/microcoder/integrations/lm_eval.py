@@ -13,8 +13,7 @@ from typing import Any
 
 from microcoder.extract import extract_program
 from microcoder.formats.once import to_problem
-from microcoder.integrations.scores import score
-from microcoder.integrations.shared import shared_judge
+from microcoder.integrations.shared import score, shared_judge
 from microcoder.prompts import instruct
 
 TASKS = Path(__file__).with_name("lm_eval_tasks")

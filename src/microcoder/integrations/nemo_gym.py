@@ -18,8 +18,7 @@ from pydantic import ConfigDict, Field
 from microcoder.errors import DataError
 from microcoder.extract import extract_program
 from microcoder.formats.once import to_problem
-from microcoder.integrations.scores import as_figures
-from microcoder.integrations.shared import shared_judge
+from microcoder.integrations.shared import as_figures, shared_judge
 from microcoder.rewards import score_verdict
 
 ATTEMPTS = 3

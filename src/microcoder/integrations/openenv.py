@@ -16,8 +16,7 @@ from openenv.core.env_server.types import Action, Observation, State
 from microcoder.errors import ConfigError, DataError
 from microcoder.extract import extract_program
 from microcoder.integrations.corpus import read_corpus
-from microcoder.integrations.scores import as_figures
-from microcoder.integrations.shared import SharedJudge, shared_judge
+from microcoder.integrations.shared import SharedJudge, as_figures, shared_judge
 from microcoder.prompts import instruct
 from microcoder.rewards import score_verdict
 from microcoder.types import Problem

@@ -10,8 +10,7 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 from microcoder.extract import extract_program
 from microcoder.formats.once import to_problem
-from microcoder.integrations.scores import as_figures, fault_of
-from microcoder.integrations.shared import shared_judge
+from microcoder.integrations.shared import as_figures, fault_of, shared_judge
 
 ID = "microcoder"
 """What `environment.env_class` names."""

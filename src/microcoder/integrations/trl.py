@@ -9,8 +9,7 @@ from typing import Any
 from microcoder.extract import extract_program
 from microcoder.formats.once import to_problem
 from microcoder.formats.own import find_record
-from microcoder.integrations.scores import Mode, check_mode, score, text_of
-from microcoder.integrations.shared import shared_judge
+from microcoder.integrations.shared import Mode, check_mode, score, shared_judge, text_of
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 _OF_TRL = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")

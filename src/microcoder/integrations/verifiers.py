@@ -12,8 +12,7 @@ from pydantic import Field
 from microcoder.errors import ConfigError, EvaluatorFault
 from microcoder.extract import extract_program
 from microcoder.integrations.corpus import read_corpus
-from microcoder.integrations.scores import as_figures
-from microcoder.integrations.shared import shared_judge
+from microcoder.integrations.shared import as_figures, shared_judge
 from microcoder.prompts import instruct
 from microcoder.types import Problem, Program, Verdict
 

@@ -107,7 +107,6 @@ def build_router(service: Service) -> APIRouter:
                 cpu_seconds=request.time_limit_seconds or service.default_seconds(_DEFAULT_SECONDS),
                 memory_limit_mib=request.memory_limit_mib or service.default_memory_mib(_DEFAULT_MEMORY_MIB),
             ),
-            patience_seconds=service.settings.request_seconds,
         )
         return RunResponse(
             failure=execution.failure,

@@ -30,7 +30,6 @@ class Grade:
 
     stdout: str
     stderr: str
-    exit_code: int = 0
     is_refused: bool = False
     """The compiler refused the program."""
 
@@ -50,10 +49,7 @@ async def grade(service: Service, program: Program, files: Mapping[str, bytes], 
     seconds, memory_mib = _read_config(files[_CONFIG].decode("utf-8", "replace"), run_seconds, default_mib)
     given = files.get(_INPUT, b"").replace(b"\r\n", b"\n")
     expected = files[_ANSWER].replace(b"\r\n", b"\n")
-    execution = await service.run(
-        Invocation(program, given, cpu_seconds=seconds, memory_limit_mib=memory_mib),
-        patience_seconds=service.settings.request_seconds,
-    )
+    execution = await service.run(Invocation(program, given, cpu_seconds=seconds, memory_limit_mib=memory_mib))
     _require_conclusive(execution)
     if execution.failure is Outcome.COMPILE_ERROR:
         return Grade("", f"Compilation error: {execution.detail}", is_refused=True)
@@ -78,7 +74,6 @@ async def _ask_checker(service: Service, checker: bytes, given: bytes, expected:
             cpu_seconds=min(_CHECKER_SECONDS, service.settings.max_cpu_seconds),
             memory_limit_mib=min(_CHECKER_MIB, service.settings.max_memory_mib),
         ),
-        patience_seconds=service.settings.request_seconds,
     )
     _require_conclusive(checked)
     said = checked.stdout.decode("utf-8", "replace").split()

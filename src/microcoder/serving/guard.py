@@ -13,7 +13,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from microcoder.serving.refusals import Refused
-from microcoder.serving.service import Service
+from microcoder.serving.service import Service, shutting_down
 
 _OPEN = ("/healthz", "/readyz")
 _ALSO_WHILE_DRAINING = (*_OPEN, "/metrics")
@@ -28,7 +28,7 @@ class Guard:
     def __init__(self, app: ASGIApp, *, service: Service, tokens: Collection[str]) -> None:
         """Guard an application; without tokens anybody may come in."""
         self._app = app
-        self._service = service
+        self._service, self.settings = service, service.settings
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
         self._num_bytes = 0
 
@@ -59,8 +59,8 @@ class Guard:
             try:
                 self._check_token(scope)
                 if self._service.is_draining and scope["path"] not in _ALSO_WHILE_DRAINING:
-                    raise Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)
-                content = await body.read(scope, self.body_seconds)
+                    raise shutting_down()
+                content = await body.read(scope, self.settings.body_seconds)
             except Refused as refused:
                 await body.discard(scope)
                 await _answer(refused, scope, send)
@@ -108,21 +108,11 @@ class Guard:
         Raises:
             Refused: the requests on their way are too large together.
         """
-        limit = self._service.settings.max_total_body_mib << 20
+        limit = self.settings.max_total_body_mib << 20
         if num_bytes > 0 and self._num_bytes + num_bytes > limit:
             raise Refused(429, "too much is on its way; send it again later", retry_after_seconds=2)
         self._num_bytes += num_bytes
         self._service.metrics.body_bytes.set(self._num_bytes)
-
-    @property
-    def max_body_bytes(self) -> int:
-        """Size of the largest request that is taken."""
-        return self._service.settings.max_body_mib << 20
-
-    @property
-    def body_seconds(self) -> float:
-        """How long a request may take to arrive."""
-        return self._service.settings.body_seconds
 
 
 class _Gone(Exception):
@@ -141,7 +131,7 @@ class _Body:
 
     async def read(self, scope: Scope, seconds: float) -> bytes:
         """Return all of it; what it holds is counted until it is freed."""
-        limit = self._guard.max_body_bytes
+        limit = self._guard.settings.max_body_mib << 20
         too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
         stated = _header(scope, b"content-length")
         if stated.isdigit() and int(stated) > limit:
@@ -165,9 +155,9 @@ class _Body:
         if _header(scope, b"expect"):
             return
         self._content = bytearray()
-        left = _DISCARDED * self._guard.max_body_bytes
+        left = _DISCARDED * (self._guard.settings.max_body_mib << 20)
         try:
-            async with asyncio.timeout(min(_DISCARD_SECONDS, self._guard.body_seconds)):
+            async with asyncio.timeout(min(_DISCARD_SECONDS, self._guard.settings.body_seconds)):
                 while not self._is_complete and left > 0:
                     left -= len(await self._next())
         except (TimeoutError, _Gone):

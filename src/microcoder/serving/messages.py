@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from microcoder.signatures import judged_by
-from microcoder.types import Outcome, Problem, Verdict
-
-
-def problem_for_judging(problem: Problem) -> Problem:
-    """Return a problem without what no judge needs."""
-    return Problem.model_construct(id=problem.id, **judged_by(problem))
+from microcoder.types import Outcome, Problem, Record, Verdict
 
 
-class Message(BaseModel):
-    """What travels: unknown keys are refused, field docstrings are the schema's descriptions."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class ProgramMessage(Message):
+class ProgramMessage(Record):
     """A program for one of the request's problems."""
 
     problem: Annotated[int, Field(ge=0)]
@@ -32,21 +20,21 @@ class ProgramMessage(Message):
     """Why there is none."""
 
 
-class JudgeRequest(Message):
+class JudgeRequest(Record):
     """Programs to judge; a problem that several programs answer is sent once."""
 
     problems: Annotated[tuple[Problem, ...], Field(min_length=1)]
     programs: Annotated[tuple[ProgramMessage, ...], Field(min_length=1)]
 
 
-class JudgeResponse(Message):
+class JudgeResponse(Record):
     """One verdict per program, in the order of the request."""
 
     verdicts: tuple[Verdict, ...]
     """`sandbox_fault` says nothing about its program: do not score it."""
 
 
-class Landed(Message):
+class Landed(Record):
     """A line of `/v1/judge/stream`: a verdict, as soon as it is known."""
 
     index: Annotated[int, Field(ge=0)]
@@ -55,7 +43,7 @@ class Landed(Message):
     """`sandbox_fault` says nothing about its program: do not score it."""
 
 
-class Load(Message):
+class Load(Record):
     """A line of `/v1/judge/stream`: the first, and one whenever ten seconds had none. The service is at work."""
 
     workers: int
@@ -63,7 +51,7 @@ class Load(Message):
     """Programs on their way here, of all clients."""
 
 
-class Failure(Message):
+class Failure(Record):
     """A line of `/v1/judge/stream`: the last one, where programs are left without a verdict, and why."""
 
     status: int
@@ -72,7 +60,7 @@ class Failure(Message):
     retry_after_seconds: float | None = None
 
 
-class RunRequest(Message):
+class RunRequest(Record):
     """A program to run without judging it."""
 
     code: str
@@ -87,7 +75,7 @@ class RunRequest(Message):
     """By default 512, or the service's maximum if that is less."""
 
 
-class RunResponse(Message):
+class RunResponse(Record):
     """What the program did."""
 
     failure: Outcome | None
@@ -104,7 +92,7 @@ class RunResponse(Message):
     isolation: str
 
 
-class About(Message):
+class About(Record):
     """What this service is and takes."""
 
     version: str

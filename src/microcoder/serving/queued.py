@@ -17,7 +17,6 @@ from microcoder.errors import DataError, EvaluatorFault, MicroCoderError
 from microcoder.evaluator.judge import OnVerdict
 from microcoder.evaluator.languages import check_language
 from microcoder.evaluator.protocols import unreached
-from microcoder.serving.messages import problem_for_judging
 from microcoder.signatures import judged_by
 from microcoder.types import Problem, Program, Verdict
 
@@ -50,13 +49,16 @@ class Shelf:
 
     def find(self, problem: Problem) -> NumberedProblem:
         """Return what a problem goes by."""
-        content = tuple(judged_by(problem).values())
+        fields = judged_by(problem)
+        content = tuple(fields.values())
         with self._lock:
             known = self._known.get(content)
             if known is None:
                 num_bytes = sum(len(test.input) + len(test.output) for test in problem.tests)
                 self._num_known += 1
-                known = self._known[content] = NumberedProblem(self._num_known, problem_for_judging(problem), num_bytes)
+                known = self._known[content] = NumberedProblem(
+                    self._num_known, Problem.model_construct(id=problem.id, **fields), num_bytes
+                )
                 self._num_bytes += num_bytes
             self._known.move_to_end(content)
             while self._num_bytes > MOST_PROBLEM_BYTES and len(self._known) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any, TypeVar
@@ -110,7 +111,7 @@ class Service:
                     yield None
                     continue
                 if done is over:
-                    raise _shutting_down()
+                    raise shutting_down()
                 num_left -= 1
                 yield done.result()
         finally:
@@ -118,8 +119,8 @@ class Service:
                 task.cancel()
             self._leave(len(programs))
 
-    async def run(self, invocation: Invocation, *, patience_seconds: float) -> Execution:
-        """Run one program without judging it.
+    async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
+        """Run one program without judging it; a client may wait for less than the service's limit.
 
         Raises:
             Refused: it asks for too much, there is no room, or it took longer than the client waits.
@@ -172,7 +173,7 @@ class Service:
 
     def _enter(self, num_programs: int) -> None:
         if self.is_draining:
-            raise _shutting_down()
+            raise shutting_down()
         if num_programs > self.settings.max_queued:
             raise Refused(413, f"{num_programs} programs in one request; send at most {self.settings.max_queued}")
         if self._num_queued + num_programs > self.settings.max_queued:
@@ -199,7 +200,7 @@ class Service:
             if task.done():
                 return task.result()
             if over.done():
-                raise _shutting_down()
+                raise shutting_down()
             raise Refused(504, f"not done within {seconds:g} s; send it again later", retry_after_seconds=1)
         finally:
             over.cancel()
@@ -230,5 +231,6 @@ class Service:
         self._seconds_per_program = 0.95 * self._seconds_per_program + 0.05 * run_seconds
 
 
-def _shutting_down() -> Refused:
+def shutting_down() -> Refused:
+    """Return the answer to what is not begun, or not done, when the service ends."""
     return Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from microcoder.insights.history import History
@@ -14,57 +14,48 @@ Row = dict[str, Any]
 _TRAINING, _HELDOUT = "training", "held out"
 
 
+StepFigure = Callable[[StepMetrics], float | None]
+HeldoutFigure = Callable[[EvaluationMetrics], float | None]
+
+
 def draw_training(history: History) -> list[Row]:
     """Return every chart of a training run: id, title, unit and series of steps and values."""
     steps, evaluations = history.steps, history.evaluations
-    charts = [
-        _chart("accuracy", "Accuracy, held out", "share", [_accuracy(evaluations)]),
+    charts: list[tuple[str, str, str, StepFigure, HeldoutFigure | None]] = [
         *(
-            _chart(f"accuracy-{tier}", f"Accuracy, {tier}", "share", _tier_series(history, tier))
+            (
+                f"accuracy-{tier}",
+                f"Accuracy, {tier}",
+                "share",
+                lambda s, tier=tier: s.accuracy_by_tier.get(tier),
+                lambda e, tier=tier: e.accuracy_by_tier.get(tier),
+            )
             for tier in history.tiers
         ),
-        _chart("reward", "Reward", "share", [_line(steps, lambda s: s.reward_mean)]),
-        _chart(
-            "length",
-            "Response length (tokens)",
-            "count",
-            [_line(steps, lambda s: s.length_mean), _points(evaluations, lambda e: e.length_mean)],
-        ),
-        _chart(
-            "diversity",
-            "Diversity (unique 4-grams)",
-            "share",
-            [_line(steps, lambda s: s.diversity), _points(evaluations, lambda e: e.diversity)],
-        ),
-        _chart("temperature", "Sampling temperature", "number", [_line(steps, lambda s: s.temperature)]),
-        _chart(
-            "truncated",
-            "Truncated share",
-            "share",
-            [_line(steps, lambda s: s.truncated_share), _points(evaluations, lambda e: e.truncated_share)],
-        ),
-        _chart("masked", "Masked share", "share", [_line(steps, lambda s: s.masked_share)]),
-        _chart("no-code", "No-code share", "share", [_line(steps, lambda s: s.no_code_share)]),
-        _chart("no-signal", "Problems without a gradient", "share", [_line(steps, lambda s: s.zero_variance_share)]),
-        *_filtered(steps),
-        _chart("unscored", "Unscored share", "share", [_line(steps, lambda s: s.unscored_share)]),
-        *_optimizer(steps),
-        *_seconds(steps),
+        ("reward", "Reward", "share", lambda s: s.reward_mean, None),
+        ("length", "Response length (tokens)", "count", lambda s: s.length_mean, lambda e: e.length_mean),
+        ("diversity", "Diversity (unique 4-grams)", "share", lambda s: s.diversity, lambda e: e.diversity),
+        ("temperature", "Sampling temperature", "number", lambda s: s.temperature, None),
+        ("truncated", "Truncated share", "share", lambda s: s.truncated_share, lambda e: e.truncated_share),
+        ("masked", "Masked share", "share", lambda s: s.masked_share, None),
+        ("no-code", "No-code share", "share", lambda s: s.no_code_share, None),
+        ("no-signal", "Problems without a gradient", "share", lambda s: s.zero_variance_share, None),
     ]
-    return [chart for chart in charts if chart["series"]]
-
-
-def _tier_series(history: History, tier: str) -> list[Row | None]:
-    return [
-        _line(history.steps, lambda s: s.accuracy_by_tier.get(tier)),
-        _points(history.evaluations, lambda e: e.accuracy_by_tier.get(tier)),
-    ]
-
-
-def _filtered(steps: Sequence[StepMetrics]) -> Iterator[Row]:
     if any(step.filtered_groups for step in steps):
-        yield _chart("filtered", "Problems filtered out", "count", [_line(steps, lambda s: s.filtered_groups)])
-        yield _chart("sampled", "Accuracy of all sampled", "share", [_line(steps, lambda s: s.sampled_accuracy)])
+        charts.append(("filtered", "Problems filtered out", "count", lambda s: s.filtered_groups, None))
+        charts.append(("sampled", "Accuracy of all sampled", "share", lambda s: s.sampled_accuracy, None))
+    charts.append(("unscored", "Unscored share", "share", lambda s: s.unscored_share, None))
+    for name in _keys(step.optimizer for step in steps):
+        title = name.replace("_", " ").capitalize()
+        charts.append((f"optimizer-{name}", title, "number", lambda s, name=name: s.optimizer.get(name), None))
+    for name in _keys(step.seconds for step in steps):
+        title = f"Seconds a step: {name}"
+        charts.append((f"seconds-{name}", title, "seconds", lambda s, name=name: s.seconds.get(name), None))
+    drawn = [_chart("accuracy", "Accuracy, held out", "share", [_accuracy(evaluations)])]
+    for name, title, unit, read_step, read_heldout in charts:
+        training = _series(_TRAINING, [(step.step, read_step(step)) for step in steps])
+        drawn.append(_chart(name, title, unit, [training, _points(evaluations, read_heldout)]))
+    return [chart for chart in drawn if chart["series"]]
 
 
 def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
@@ -77,18 +68,6 @@ def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
     return lines
 
 
-def _optimizer(steps: Sequence[StepMetrics]) -> Iterator[Row]:
-    for name in _keys(step.optimizer for step in steps):
-        title = name.replace("_", " ").capitalize()
-        yield _chart(f"optimizer-{name}", title, "number", [_line(steps, lambda s, name=name: s.optimizer.get(name))])
-
-
-def _seconds(steps: Sequence[StepMetrics]) -> Iterator[Row]:
-    for name in _keys(step.seconds for step in steps):
-        series = [_line(steps, lambda s, name=name: s.seconds.get(name))]
-        yield _chart(f"seconds-{name}", f"Seconds a step: {name}", "seconds", series)
-
-
 def _keys(rows: Iterable[Any]) -> list[str]:
     """Keys in the order in which they first occur."""
     return list(dict.fromkeys(key for row in rows for key in row))
@@ -98,12 +77,10 @@ def _chart(name: str, title: str, unit: str, series: Sequence[Row | None]) -> Ro
     return {"id": name, "title": title, "unit": unit, "series": [line for line in series if line]}
 
 
-def _line(steps: Sequence[StepMetrics], read: Callable[[StepMetrics], float | None]) -> Row | None:
-    return _series(_TRAINING, [(step.step, read(step)) for step in steps])
-
-
-def _points(evaluations: Sequence[EvaluationMetrics], read: Callable[[EvaluationMetrics], float | None]) -> Row | None:
-    return _series(_HELDOUT, [(evaluation.step, read(evaluation)) for evaluation in evaluations])
+def _points(evaluations: Sequence[EvaluationMetrics], read: HeldoutFigure | None) -> Row | None:
+    return (
+        None if read is None else _series(_HELDOUT, [(evaluation.step, read(evaluation)) for evaluation in evaluations])
+    )
 
 
 def _accuracy(evaluations: Sequence[EvaluationMetrics]) -> Row | None:

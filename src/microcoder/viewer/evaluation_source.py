@@ -8,14 +8,12 @@ from typing import Any
 from microcoder.config import flatten
 from microcoder.errors import DataError
 from microcoder.files import read_json, read_rows
-from microcoder.types import Outcome
-from microcoder.viewer.line_source import LineSource
+from microcoder.viewer.line_source import LineSource, light_verdict
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_evaluation
 from microcoder.viewer.row_files import LineFile
 from microcoder.viewer.sources import Row, RunInfo, tabulate_counts
 
 _SAMPLE_KEYS = ("problem_id", "sample_index", "num_tokens", "is_truncated")
-_VERDICT_KEYS = ("verdict", "tests_passed", "tests_total")
 _UNJUDGED = "not judged yet"
 _WIRE = "\x1eresults "
 """What a harness puts before the values that calls returned."""
@@ -88,9 +86,7 @@ class EvaluationSource(LineSource):
             if place is not None:
                 is_changed = True
                 self._verdict_begins[place] = begin
-                self._lights[place] |= {name: row.get(name) for name in _VERDICT_KEYS}
-                scored = row.get("verdict") != Outcome.SANDBOX_FAULT
-                self._lights[place]["reward"] = float(row.get("verdict") == Outcome.ACCEPTED) if scored else None
+                self._lights[place] |= light_verdict(row)
         return is_changed or before != (len(self._lights), len(self._verdict_begins))
 
     def _add_sample(self, begin: int, row: Row) -> None:

@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 import functools
-import threading
-import time
+from abc import abstractmethod
 from collections.abc import Iterator
 
 import pyarrow as pa
 
-from microcoder.viewer.index import Index, IndexBuilder
+from microcoder.types import Outcome
+from microcoder.viewer.index import Index
 from microcoder.viewer.search import IndexPart, Texts
-from microcoder.viewer.sources import Row
+from microcoder.viewer.sources import Row, RunSource
 
-_SECONDS_BETWEEN_LOOKS = 1.0
 _ROWS_A_PART = 256
 
 
-class LineSource:
+class LineSource(RunSource):
     """A run whose rollouts are lines; a subclass says which files, and how a line is read."""
 
     split: str
     """The one split of such a run."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._lights: list[Row] = []
-        self._builder = IndexBuilder()
-        self._index = self._builder.build()
-        self._looked = -_SECONDS_BETWEEN_LOOKS
-        self._lock = threading.Lock()
-
-    def index(self) -> Index:
-        """Return the light columns, lines added since among them."""
-        with self._lock:
-            if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
-                if self._take_lines():
-                    self._builder.put_rows("lines", self._lights)
-                    self._index = self._builder.build()
-                self._looked = time.monotonic()
-            return self._index
-
-    def stamp(self) -> str:
-        """Return what changes with the lines."""
-        return str(self.index().version)
 
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the texts of all rollouts, some lines a part."""
@@ -77,10 +59,18 @@ class LineSource:
         for place in range(len(index)):
             yield self.read(index.record(place))
 
-    def read(self, record: Row) -> Row:
-        """Return a rollout's texts and tests."""
-        raise NotImplementedError
+    def _refresh(self) -> bool:
+        if is_changed := self._take_lines():
+            self._builder.put_rows("lines", self._lights)
+        return is_changed
 
+    @abstractmethod
     def _take_lines(self) -> bool:
         """Read what was added to the files into `_lights`; return whether anything was."""
-        raise NotImplementedError
+
+
+def light_verdict(row: Row) -> Row:
+    """Return the light values of a line that holds a verdict."""
+    outcome = row.get("verdict")
+    reward = None if outcome == Outcome.SANDBOX_FAULT else float(outcome == Outcome.ACCEPTED)
+    return {"reward": reward, **{name: row.get(name) for name in ("verdict", "tests_passed", "tests_total")}}

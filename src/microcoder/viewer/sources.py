@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from microcoder.errors import DataError
 from microcoder.files import read_json
-from microcoder.viewer.index import Index
+from microcoder.viewer.index import Index, IndexBuilder
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_files
 from microcoder.viewer.search import IndexPart, Searcher
 
 Row = dict[str, Any]
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,40 +41,55 @@ def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, i
     return {"title": title, "columns": [words, counted], "rows": rows}
 
 
-class RunSource(Protocol):
-    """One opened run; every call looks for what the files have gained since."""
+class RunSource(ABC):
+    """One opened run; its files, which may grow, are looked at again at most once a second."""
 
-    name: str
     kind: str
+    name: str
     tests: ProblemTests
 
+    def __init__(self) -> None:
+        self._builder = IndexBuilder()
+        self._index = self._builder.build()
+        self._looked = -_SECONDS_BETWEEN_LOOKS
+        self._lock = threading.Lock()
+
     def index(self) -> Index:
-        """Return the light columns of all rollouts."""
-        ...
+        """Return the light columns of all rollouts; files that were added to or rewound are read again."""
+        with self._lock:
+            if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
+                if self._refresh():
+                    self._index = self._builder.build()
+                self._looked = time.monotonic()
+            return self._index
 
     def stamp(self) -> str:
         """Return what changes whenever `index` or `about` would return something else."""
-        ...
+        return str(self.index().version)
 
+    @abstractmethod
+    def _refresh(self) -> bool:
+        """Put what is new into the builder; return whether anything was."""
+
+    @abstractmethod
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the texts of all rollouts, in the order of the index."""
-        ...
 
+    @abstractmethod
     def read(self, record: Row) -> Row:
         """Return the texts and tests of a rollout (see `Index.record`): what the files hold of it.
 
         Raises:
             DataError: the file is gone or damaged.
         """
-        ...
 
+    @abstractmethod
     def read_all(self, index: Index) -> Iterator[Row]:
         """Yield what `read` returns for every rollout, in the order of the index."""
-        ...
 
+    @abstractmethod
     def about(self) -> RunInfo:
         """Return what is known of the run as a whole."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +17,11 @@ from microcoder.errors import DataError
 from microcoder.insights.history import read_history
 from microcoder.runs import RunDirectory
 from microcoder.viewer.charts import draw_training, list_alarms
-from microcoder.viewer.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexBuilder
+from microcoder.viewer.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index
 from microcoder.viewer.problem_tests import ProblemTests, tests_of_run
 from microcoder.viewer.row_files import ROWS_AT_ONCE, present, read_row
 from microcoder.viewer.search import IndexPart, Texts, pc
-from microcoder.viewer.sources import Row, RunInfo, name_run
+from microcoder.viewer.sources import Row, RunInfo, RunSource, name_run
 
 _WORDS = tuple(name for name in WORDS if name != "split")
 _INTEGERS = tuple(name for name in INTEGERS if name not in ("step", "row"))
@@ -36,7 +34,6 @@ _SECONDS, _DETAIL, _OUTPUT, _TOKEN = (
 )
 _LIGHT = (*_WORDS, *_INTEGERS, *_REWARDS, "is_truncated", _SECONDS, _TOKEN)
 _HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "tokens")
-_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +46,20 @@ class _Drawn:
     alarms: Sequence[str]
 
 
-class TrainingSource:
+class TrainingSource(RunSource):
     """A folder that `microcoder train` wrote, finished or not; every engine writes the same."""
 
     kind = "training"
 
     def __init__(self, root: Path, manifest: Row, tests: ProblemTests | None) -> None:
+        super().__init__()
         self._run = RunDirectory(root)
         self._manifest = manifest
         self.name = name_run(root, manifest)
         self.tests = tests or tests_of_run(manifest.get("config") or {})
-        self._builder = IndexBuilder()
-        self._index = self._builder.build()
         self._seen: dict[str, tuple[int, int]] = {}
         self._damaged: dict[str, str] = {}
-        self._looked = -_SECONDS_BETWEEN_LOOKS
-        self._lock = threading.Lock()
         self._charts: _Drawn | None = None
-
-    def index(self) -> Index:
-        """Return the light columns; files written or rewound since the last look are read again."""
-        with self._lock:
-            if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
-                self._refresh()
-                self._looked = time.monotonic()
-            return self._index
 
     def stamp(self) -> str:
         """Return what changes with the rollouts or the metrics."""
@@ -132,7 +118,7 @@ class TrainingSource:
                 self._charts = _Drawn(stamp, state, draw_training(history), list_alarms(history.steps))
             return self._charts
 
-    def _refresh(self) -> None:
+    def _refresh(self) -> bool:
         files = {
             f"{split}/{step}": (split, step)
             for split, steps in (("train", self._run.rollout_steps()), ("heldout", self._run.evaluation_steps()))
@@ -142,7 +128,7 @@ class TrainingSource:
         changed = [name for name, stamp in stamps.items() if self._seen.get(name) != stamp]
         gone = self._builder.num_rows.keys() - files.keys()
         if not changed and not gone:
-            return
+            return False
         self._builder.drop(gone)
         for name in changed:
             split, step = files[name]
@@ -154,7 +140,7 @@ class TrainingSource:
                 self._damaged[path.name] = str(error).splitlines()[0]
                 self._builder.drop({name} & self._builder.num_rows.keys())
         self._seen = stamps
-        self._index = self._builder.build()
+        return True
 
     def _read_light(self, path: Path, split: str, step: int) -> Columns:
         metadata = pq.read_metadata(path)

@@ -6,13 +6,10 @@ from pathlib import Path
 
 from microcoder.errors import DataError
 from microcoder.files import read_json
-from microcoder.types import Outcome
-from microcoder.viewer.line_source import LineSource
+from microcoder.viewer.line_source import LineSource, light_verdict
 from microcoder.viewer.problem_tests import ProblemTests
 from microcoder.viewer.row_files import LineFile
 from microcoder.viewer.sources import Row, RunInfo, tabulate_counts
-
-_VERDICT_KEYS = ("verdict", "tests_passed", "tests_total")
 
 
 class VerdictSource(LineSource):
@@ -72,18 +69,7 @@ class VerdictSource(LineSource):
         for begin, row in self._file.new_rows():
             if "verdict" not in row:
                 continue
-            place = len(self._lights)
+            light = {"split": self.split, "step": 0, "row": len(self._lights), "sample_index": 0, **light_verdict(row)}
+            self._lights.append({**light, "problem_id": str(row.get("id", ""))})
             self._begins.append(begin)
-            scored = row["verdict"] != Outcome.SANDBOX_FAULT
-            self._lights.append(
-                {
-                    "split": self.split,
-                    "step": 0,
-                    "row": place,
-                    "problem_id": str(row.get("id", "")),
-                    "sample_index": 0,
-                    "reward": float(row["verdict"] == Outcome.ACCEPTED) if scored else None,
-                    **{name: row.get(name) for name in _VERDICT_KEYS},
-                }
-            )
         return len(self._lights) != before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -64,24 +64,28 @@ def _describe(audit: Audit) -> dict[str, Any]:
         "seconds": audit.seconds,
         "suites": {group: _figures(rate) for group, rate in rates_of(audit.results).items()},
         "flaws": {flaw: _figures(rate) for flaw, rate in flaws_of(audit.results).items()},
-        "fresh": _figures(count_misses(one for one in audit.results if one.case.is_fresh)),
+        "fresh": _figures(_fresh(audit)),
         "speed": asdict(audit.speed) if audit.speed else None,
         "results": [result.as_record() for result in audit.results],
     }
 
 
-def rates_of(results: Iterable[CaseResult]) -> dict[str, Proportion]:
-    """Return the rate of misses of each group that was asked."""
+def rates_of(
+    results: Iterable[CaseResult], keys: Iterable[str] = COLUMNS, key_of: Callable[[CaseResult], str] = group_of
+) -> dict[str, Proportion]:
+    """Return the rate of misses of each group, or of each of other keys, that was asked."""
     listed = list(results)
-    groups = {group: [one for one in listed if group_of(one) == group] for group in COLUMNS}
-    return {group: count_misses(found) for group, found in groups.items() if found}
+    classes = {key: [one for one in listed if key_of(one) == key] for key in keys}
+    return {key: count_misses(found) for key, found in classes.items() if found}
 
 
 def flaws_of(results: Iterable[CaseResult]) -> dict[str, Proportion]:
     """Return the rate of misses of each flaw class that was asked."""
-    listed = list(results)
-    classes = {flaw: [one for one in listed if one.case.flaw == flaw] for flaw in FLAWS}
-    return {flaw: count_misses(found) for flaw, found in classes.items() if found}
+    return rates_of(results, FLAWS, lambda one: one.case.flaw)
+
+
+def _fresh(audit: Audit) -> Proportion:
+    return count_misses(one for one in audit.results if one.case.is_fresh)
 
 
 def _figures(rate: Proportion) -> dict[str, Any]:
@@ -92,39 +96,38 @@ def _figures(rate: Proportion) -> dict[str, Any]:
 def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     """Return the page: our own misses first, then all judges side by side, then each one's."""
     asked = [audit for audit in audits if not audit.problem]
+    own = [audit for audit in asked if audit.judged.name == OURS]
     most = "all cases" if plan.most is None else f"at most {plan.most} cases of each stored suite"
     parts = [
         "# How good are judges of programs?\n",
         f"`microcoder audit-judge`, data version {DATA_VERSION}, seed {plan.seed}, {most}; {plan.machine}. Every "
         "figure is misses / asked with the 95 % Wilson interval in per cent: fewer is better.\n",
-        *_own_misses(asked),
+        *(["## Our own misses\n"] if own else []),
+        *(_list_misses(audit.results) or "None in these cases.\n" for audit in own),
         "## Side by side\n",
-        _table(["judge", *COLUMNS.values()], [_row(audit) for audit in asked]),
+        _table(["judge", *COLUMNS.values()], [_row(audit, rates_of(audit.results), COLUMNS) for audit in asked]),
         "## By flaw class\n\nThe classes are BenchJack's (arXiv 2605.12673). V4, model judges, has no case here.\n",
-        _table(["judge", *(f"{flaw} {FLAWS[flaw]}" for flaw in _ASKED_FLAWS)], [_flaws(audit) for audit in asked]),
+        _table(
+            ["judge", *(f"{flaw} {FLAWS[flaw]}" for flaw in _ASKED_FLAWS)],
+            [_row(audit, flaws_of(audit.results), _ASKED_FLAWS) for audit in asked],
+        ),
         "## Made anew from the seed\n",
-        _table(["judge", "misses in cases that nobody has seen"], [_fresh(audit) for audit in asked]),
+        _table(
+            ["judge", "misses in cases that nobody has seen"],
+            [[audit.judged.label, _cell(_fresh(audit))] for audit in asked],
+        ),
         "## Speed\n\nRight programs of ten tests, one after another; CPU of the judge and all it starts.\n",
         _table(_SPEED_HEAD, [row for audit in asked if (row := _speed(audit))]),
         "## Which judge is which\n",
         _table(_ABOUT_HEAD, [_about(audit) for audit in asked]),
         *(f"- {audit.judged.label}: left out. {audit.problem}\n" for audit in audits if audit.problem),
-        *(_misses(audit) for audit in asked if audit.judged.name != OURS),
+        *(
+            f"## What {audit.judged.label} got wrong\n\n" + (_list_misses(audit.results) or "Nothing.\n")
+            for audit in asked
+            if audit not in own
+        ),
     ]
     return "\n".join(parts)
-
-
-def _own_misses(asked: Sequence[Audit]) -> list[str]:
-    own = [audit for audit in asked if audit.judged.name == OURS]
-    return (
-        ["## Our own misses\n", *(_list_misses(audit.results) or "None in these cases.\n" for audit in own)]
-        if own
-        else []
-    )
-
-
-def _misses(audit: Audit) -> str:
-    return f"## What {audit.judged.label} got wrong\n\n" + (_list_misses(audit.results) or "Nothing.\n")
 
 
 def _list_misses(results: Iterable[CaseResult]) -> str:
@@ -141,18 +144,8 @@ def _plain(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'").replace("*", "\\*")
 
 
-def _row(audit: Audit) -> list[str]:
-    rates = rates_of(audit.results)
-    return [audit.judged.label, *(_cell(rates.get(group, Proportion(0, 0))) for group in COLUMNS)]
-
-
-def _flaws(audit: Audit) -> list[str]:
-    rates = flaws_of(audit.results)
-    return [audit.judged.label, *(_cell(rates.get(flaw, Proportion(0, 0))) for flaw in _ASKED_FLAWS)]
-
-
-def _fresh(audit: Audit) -> list[str]:
-    return [audit.judged.label, _cell(count_misses(one for one in audit.results if one.case.is_fresh))]
+def _row(audit: Audit, rates: Mapping[str, Proportion], keys: Iterable[str]) -> list[str]:
+    return [audit.judged.label, *(_cell(rates.get(key, Proportion(0, 0))) for key in keys)]
 
 
 def _cell(rate: Proportion) -> str:

@@ -9,8 +9,7 @@ from completions_server import Reply, completion, serve
 
 from microcoder.errors import ConfigError
 from microcoder.evaluation.config import EndpointConfig, ResponseSampling
-from microcoder.evaluation.endpoint import ask_endpoint
-from microcoder.evaluation.samples import ResponseRequest
+from microcoder.evaluation.generation import ResponseRequest, ask_endpoint
 
 BUSY: Reply = (503, {"Retry-After": "0"}, b"warming up")
 
