@@ -31,9 +31,7 @@ TESTS_OF = {
     "microcoder.rewards": ("test_rewards.py",),
     "microcoder.extract": ("test_extract.py",),
     f"{EVALUATOR}compare": COMPARISON,
-    f"{EVALUATOR}matching": COMPARISON,
     f"{EVALUATOR}numbers": COMPARISON,
-    f"{EVALUATOR}unordered": COMPARISON,
 }
 LEAST_KILLED = 0.6
 """Of each module. What is left is mostly faster ways to the same end, which change nothing where they are not taken."""
