@@ -13,6 +13,8 @@ VLLM := $(VLLM_VENV)/.installed
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable
 export OMP_NUM_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Common in containers; each process that the tests start would compile all that it imports, seconds of torch alone.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-tutorials test-verl test-vllm test-integrations check docs yardstick-cases
 
@@ -35,12 +37,13 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 demo: $(TRAINS)
 	$(BIN)/microcoder train -c recipes/micro/config.toml --run-dir runs/demo
 
-# LONG= runs the long ones too: more kills, Ray, two processes, other users (minutes).
+# LONG= runs the long ones too: more kills, Ray, two processes, other users, mutants of the pure modules (minutes).
 LONG ?= -m 'not long'
-# One more than the two cores that this is measured on: tests of limits wait, a third of the time.
-WORKERS ?= 3
+# Twice the two cores that this is measured on: tests of limits and of services wait much of their time.
+WORKERS ?= 4
+# A file a worker, so that its fixtures are made once; tests/conftest.py has those that take longest begin first.
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore tests/training/verl --ignore tests/training/vllm_backend $(LONG)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/training/verl --ignore tests/training/vllm_backend $(LONG)
 
 # Every tutorial as it is written, also those that train for minutes.
 test-tutorials: setup

@@ -29,8 +29,9 @@ from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.inputs import FileDigests, list_inputs
 from microcoder.dataset.build.steps import collect_step
 from microcoder.dataset.filter import DuplicateSettings
-from microcoder.dataset.pipeline import BarrierStep, MapStep, Row, Runner, run_steps
-from microcoder.dataset.pipeline.steps import Work
+from microcoder.dataset.pipeline.engine import run_steps
+from microcoder.dataset.pipeline.steps import BarrierStep, MapStep, Row, Work
+from microcoder.dataset.pipeline.workers import Runner
 
 DATATROVE_RUN = """
 import sys, time
@@ -121,12 +122,12 @@ def run_ours(folder: Path, work: Path, workers: int) -> tuple[float, int]:
     shards = list_inputs([SourceSettings(path=str(folder), format="apps")], rows_per_shard=512, digests=digests)
     name = "dataset_pipeline"
     steps = [
-        MapStep("normalise", "process", Nothing(), f"{name}:open_normalise", (name,)),
+        MapStep("normalise", "process", Nothing(), open_normalise, (name,)),
         BarrierStep(
             "deduplicate",
             "filter",
             DuplicateSettings(),
-            f"{DuplicateBarrier.__module__}:DuplicateBarrier",
+            DuplicateBarrier,
             ("microcoder.dataset.filter",),
         ),
     ]

@@ -81,8 +81,8 @@ def run_ours(config: Any, folder: Path, minutes: float) -> dict[str, float]:
     from transformers import TrainerCallback
 
     from microcoder.runs import RunDirectory
-    from microcoder.training.measured import read_speeds
-    from microcoder.training.observer import Silent
+    from microcoder.training.estimate import read_speeds
+    from microcoder.training.observer import Observer
     from microcoder.training.session import run_training
 
     end = time.monotonic() + 60 * minutes
@@ -93,7 +93,7 @@ def run_ours(config: Any, folder: Path, minutes: float) -> dict[str, float]:
 
     run = RunDirectory(folder / "run")
     with suppress(KeyboardInterrupt):  # the deadline: the steps that are done are recorded
-        run_training(config, run_directory=run.root, observer=Silent(), callbacks=[Deadline()])
+        run_training(config, run_directory=run.root, observer=Observer(), callbacks=[Deadline()])
     speeds = read_speeds(run)
     rows = run.read_metrics()[1:] or run.read_metrics()
     return {
@@ -120,11 +120,11 @@ def run_trl(config: Any, folder: Path, minutes: float) -> dict[str, float]:
     from microcoder.training.batching import cut_batches
     from microcoder.training.engines.trl.arguments import build_arguments
     from microcoder.training.engines.trl.engine import load_policy
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.tasks import load_tasks
 
     batches, tasks, end = cut_batches(config, num_processes=1), load_tasks(config), time.monotonic() + 60 * minutes
-    policy = load_policy(config, observer=Silent())
+    policy = load_policy(config, observer=Observer())
     steps: list[dict[str, float]] = []
     now: dict[str, float] = {}
 

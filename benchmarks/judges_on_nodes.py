@@ -27,15 +27,18 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import ray
 from ray.cluster_utils import Cluster
 
-from microcoder.dataset.build.verification import VerifyStep
-from microcoder.dataset.pipeline import MapStep, Runner, write_part
-from microcoder.dataset.pipeline.workers import Chain, run_chain
+from microcoder.dataset.build.resources import Resources
+from microcoder.dataset.build.verification import open_verdicts, open_verify
+from microcoder.dataset.pipeline.parts import write_part
+from microcoder.dataset.pipeline.steps import MapStep
+from microcoder.dataset.pipeline.workers import Chain, Runner, run_chain
 from microcoder.dataset.verify import VerifySettings
 from microcoder.evaluator import Judge
 from microcoder.evaluator.protocols import BatchJudge
@@ -151,14 +154,15 @@ def measure_verification(*, problems: int, seconds: float) -> dict[str, Any]:
 def verify_on_nodes(folder: Path, problems: int, seconds: float) -> tuple[float, list[bytes]]:
     """Verify problems, one a shard; return the seconds without what starting takes, and what was written."""
     code = "import time\ntime.sleep({})\nprint(int(input()) + {})\n"
+    resources = Resources(work=folder, workers=1)
     step = MapStep(
         "verify",
         "verify",
-        VerifyStep(verify=VerifySettings(), memory=folder, workers=1, environment="benchmark"),
-        "microcoder.dataset.build.verification:open_verify",
+        VerifySettings(),
+        partial(open_verify, resources=resources),
         (),
         runs="alone",
-        shares="microcoder.dataset.build.verification:open_verdicts",
+        shares=partial(open_verdicts, resources=resources),
     )
     given, paths = [], []
     for number in range(problems):

@@ -40,11 +40,11 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     from microcoder.training.batching import cut_batches
     from microcoder.training.clocks import RunClock
     from microcoder.training.config import TrainConfig
+    from microcoder.training.engines import EngineInputs
     from microcoder.training.engines.trl.arguments import build_arguments
-    from microcoder.training.engines.trl.engine import load_policy
+    from microcoder.training.engines.trl.engine import build_trainer, load_policy
     from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
-    from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.tasks import load_tasks
 
     overrides = {
@@ -57,7 +57,7 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     }
     config = load_config(TrainConfig, [RECIPE], overrides)
     batches, tasks = cut_batches(config, num_processes=1), load_tasks(config)
-    policy = load_policy(config, observer=Silent())
+    policy = load_policy(config, observer=Observer())
     marks: list[tuple[float, float]] = []
 
     class Marks(TrainerCallback):
@@ -68,19 +68,8 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     with tempfile.TemporaryDirectory() as folder, Judge(workers=1, stop="first_failure") as judge:
         arguments = build_arguments(config, batches, output_dir=Path(folder) / "scratch")
         if trainer_name == "ours":
-            trainer: GRPOTrainer = MicroCoderTrainer(
-                config=config,
-                batches=batches,
-                arguments=arguments,
-                model=policy.model,
-                tokenizer=policy.tokenizer,
-                peft_config=None,
-                tasks=tasks,
-                judge=judge,
-                run=RunDirectory(Path(folder)),
-                run_clock=RunClock(),
-                observer=Silent(),
-            )
+            inputs = EngineInputs(config, policy, tasks, judge, RunDirectory(Path(folder)), Observer())
+            trainer: GRPOTrainer = build_trainer(inputs, RunClock())
         else:
             problems = {task.problem.id: task.problem for task in tasks.train}
 

@@ -15,12 +15,46 @@ settings.register_profile("microcoder", deadline=None, suppress_health_check=[He
 settings.load_profile("microcoder")
 
 
-@pytest.fixture(scope="session")
+LONGEST = (
+    "training/test_session.py",
+    "evaluator/test_hostile.py",
+    "dataset/test_build.py",
+    "evaluator/test_headers.py",
+    "evaluator/test_containers.py",
+    "evaluator/test_forging.py",
+    "dataset/benchmarks/test_assertions.py",
+    "dataset/test_pipeline.py",
+    "test_tutorials.py",
+    "evaluation/test_evaluation_session.py",
+    "insights/test_study_runs.py",
+    "evaluator/test_busy.py",
+    "evaluator/test_waiting.py",
+    "serving/test_serving_faults.py",
+    "serving/test_serving_ray.py",
+    "training/test_trl_engine.py",
+    "training/test_losses.py",
+    "cli/test_judge.py",
+    "viewer/test_viewer_browser.py",
+    "dataset/collect/test_collect_real_data.py",
+)
+"""Files that begin first, so that none of them is left alone on a processor at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    if gone := [str(path) for path in places if not path.exists()]:
+        raise pytest.UsageError(f"tests/conftest.py: LONGEST names files that are not there: {', '.join(gone)}")
+    items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
+
+
+@pytest.fixture(scope="session", autouse=True)
 def shared_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """A folder that all workers of this session share; what is built in it guards itself with a lock."""
     base = tmp_path_factory.getbasetemp()
     cache = (base if worker_id == "master" else base.parent) / "cache"
     cache.mkdir(exist_ok=True)
+    # For what loads in plain functions.
+    os.environ["MICROCODER_TEST_CACHE"] = str(cache)
     return cache
 
 

@@ -23,8 +23,14 @@ class Masking(Config):
     window: int = 128
 
 
+class Source(Config):
+    path: str
+    format: str = "jsonl"
+
+
 class Recipe(Config):
     name: str = "run"
+    sources: tuple[Source, ...] = ()
     tiers: tuple[str, ...] = ()
     masking: Masking = Masking()
     advantage: Annotated[Grpo | MaxRl, Field(discriminator="kind")] = Grpo(kind="grpo")
@@ -64,6 +70,20 @@ def test_an_override_is_toml_or_else_a_string(text: str, name: str) -> None:
 
 def test_an_override_may_be_a_list() -> None:
     assert load_config(Recipe, (), {"tiers": '["easy", "hard"]'}).tiers == ("easy", "hard")
+
+
+def test_an_item_of_a_list_is_changed_by_its_number(tmp_path: Path) -> None:
+    recipe = toml(tmp_path, '[[sources]]\npath = "a"\nformat = "x"\n[[sources]]\npath = "b"\n')
+    changed = load_config(Recipe, [recipe], {"sources.1.path": "c", "sources.2.path": "d"})
+    assert [(one.path, one.format) for one in changed.sources] == [("a", "x"), ("c", "jsonl"), ("d", "jsonl")]
+    assert [one.path for one in load_config(Recipe, [], {"sources.0.path": "a", "sources.1.path": "b"}).sources] == [
+        "a",
+        "b",
+    ]
+    with pytest.raises(ConfigError, match=r"^sources.5: sources has 2 items; change sources.0 to add sources.2$"):
+        load_config(Recipe, [recipe], {"sources.5.path": "c"})
+    with pytest.raises(ConfigError, match=r"^sources.0.path = 5: .*; quote it: '\"5\"'$"):
+        load_config(Recipe, [recipe], {"sources.0.path": "5"})
 
 
 def test_an_unknown_key_in_a_file_names_the_file_and_the_nearest_key(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from microcoder.evaluator import Judge
 from microcoder.evaluator.languages import LANGUAGES_VARIABLE
 from microcoder.evaluator.own_checkers import load_checker
 from microcoder.extract import load_extractor
-from microcoder.formats.lookup import load_format
+from microcoder.formats.catalogue import load_format
+from microcoder.training.algorithm.advantages import build_advantage
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.config import TrainConfig
-from microcoder.training.own_algorithm import build_advantage, build_own_mask
 from microcoder.training.session import find_extensions
 from microcoder.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
 
@@ -57,7 +57,7 @@ def algorithm(**keys: object) -> AlgorithmConfig:
 
 def test_an_advantage(tmp_path: Path) -> None:
     own = f"{EXAMPLES}/advantage.py:clipped"
-    advantage = build_advantage(algorithm(advantage=own, advantage_options={"most": 0.5}))
+    advantage = build_advantage(own, {"most": 0.5})
     assert advantage([1.0, 0.0, None, 0.5]) == [0.5, -0.5, 0.0, 0.0]
     (tmp_path / "bad.py").write_text(
         "def short(r):\n    return [0]\n\n\ndef knows(r):\n    return [1.0] * len(r)\n\n\n"
@@ -69,14 +69,14 @@ def test_an_advantage(tmp_path: Path) -> None:
         ("falls", r"bad.py line 10\) raised TypeError"),
     ):
         with pytest.raises(ConfigError, match=message):
-            build_advantage(algorithm(advantage=f"{tmp_path}/bad.py:{name}"))([1.0, None])
+            build_advantage(f"{tmp_path}/bad.py:{name}", {})([1.0, None])
     with pytest.raises(ValueError, match="unknown advantage 'gropo'; did you mean grpo"):
         algorithm(advantage="gropo")
 
 
 def test_a_mask() -> None:
     own = {"kind": "own", "name": f"{EXAMPLES}/mask.py:mask_short", "options": {"tokens": 3}}
-    mask = build_own_mask(algorithm(masking=own).masking)  # type: ignore[arg-type]
+    mask = algorithm(masking=own).masking.why_masked
     program, verdict = Program("x"), Verdict(Outcome.ACCEPTED, (), 0)
     reasons = [mask(Rollout("p", "s", "", tuple(range(n)), False), program, verdict, draw=0.5) for n in (2, 3)]
     assert reasons == ["too_short", None]
@@ -125,6 +125,28 @@ def test_a_benchmark_is_one_file_for_evaluation_and_for_decontamination(tmp_path
     with pytest.raises(ValueError, match="a benchmark that is never trained on"):
         BuildConfig.model_validate({"name": "c", "output": "o", "sources": [{"path": "p", "format": READ_CUP}]})
     assert pickle.loads(pickle.dumps(load_format(READ_CUP).read)) is load_format(READ_CUP).read
+
+
+def test_a_set_of_ones_own_is_a_table_of_its_columns(tmp_path: Path) -> None:
+    own = f"{EXAMPLES}/format.py:lessons"
+    row = {
+        "name": "sum",
+        "task": {"text": "Add two numbers.", "cases": [{"input": "1 2", "output": "3"}]},
+        "level": 2,
+        "limits": '{"cpu": "500 ms"}',
+    }
+    problem = Problem.from_row(row, format=own)
+    assert (problem.tests, problem.time_limit_seconds) == ((TestCase(input="1 2", output="3"),), 0.5)
+    (tmp_path / "lessons.jsonl").write_text(json.dumps({**row, "answers": ["print(3)"]}) + "\n")
+    source = pickle.loads(pickle.dumps(open_source(tmp_path / "lessons.jsonl", own)))
+    (shard,) = list_shards(source, 10)
+    (read,) = read_shard(source, shard)
+    assert read.values is not None
+    candidate = source.format.read_row(read.values, "1")
+    assert (candidate.statement, candidate.platform_difficulty) == ("Add two numbers.", "2")
+    assert [one.code for one in candidate.solutions] == ["print(3)"]
+    with pytest.raises(DataError, match=r"task\.text is int, not text"):
+        Problem.from_row({**row, "task": {"text": 7, "cases": []}}, format=own)
 
 
 def test_a_row_that_a_reader_refuses_or_breaks_on_is_named(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microcoder import extract_program
+from microcoder.errors import ConfigError
+from microcoder.extract import load_extractor
 
 CODE = "print(1)\n"
 
@@ -110,3 +113,17 @@ def test_what_is_fenced_comes_out_unchanged(code: str, prose: str) -> None:
         assert extract_program(f"{prose}\n```python\n{code}\n```\n{prose}").code == (
             None if "<think>" in code else code + "\n"
         )
+
+
+def test_an_extractor_of_ones_own_returns_a_text_or_nothing(tmp_path: Path) -> None:
+    answers = {"text": "x", "nothing": None, "blank": " ", "number": 7}
+    (tmp_path / "own.py").write_text(f"def take(response, is_truncated):\n    return {answers}[response]\n")
+    take = load_extractor(f"{tmp_path}/own.py:take")
+    program = take("text", language="cpp")
+    assert (program.code, program.language, program.reason) == ("x", "cpp", "take")
+    for response in ("nothing", "blank"):
+        program = take(response, is_truncated=True)
+        assert (program.code, program.is_incomplete) == (None, True)
+        assert program.reason.startswith("nothing_by_")
+    with pytest.raises(ConfigError, match="returned 7; return the program as a text, or None"):
+        take("number")

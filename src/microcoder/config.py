@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, Discriminator, ValidationError, model_validator
 
@@ -34,15 +34,26 @@ class Config(Record):
             return values
         fields = cls.model_fields
         return {
-            name: [value] if name in fields and _wants_a_list(fields[name].annotation, value) else value
+            name: _list_of(value) if name in fields and _wants_a_list(fields[name].annotation, value) else value
             for name, value in values.items()
         }
 
     @model_validator(mode="before")
     @classmethod
     def _kind_alone(cls, value: object) -> object:
-        """A kind without options may be written as its name: `loss = "cispo"`."""
-        return {"kind": value} if isinstance(value, str) and "kind" in cls.model_fields else value
+        """A kind, or a name, without options may be written by itself: `loss = "cispo"`."""
+        key = next((key for key in ("kind", "name") if key in cls.model_fields), None)
+        return {key: value} if isinstance(value, str) and key is not None else value
+
+    def _contradictions(self) -> Iterator[str]:
+        """Yield what is wrong with these values together, and what to type; the first is the error at load."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        for contradiction in self._contradictions():
+            raise ValueError(contradiction)
+        return self
 
 
 def _wants_a_list(annotation: object, value: object) -> bool:
@@ -51,6 +62,13 @@ def _wants_a_list(annotation: object, value: object) -> bool:
     named = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
     is_one = isinstance(value, str | int | float | Mapping)
     return is_one and value not in named and any(get_origin(choice) is tuple for choice in choices)
+
+
+def _list_of(value: object) -> list[object]:
+    """Return one value as a list of it, and `sources.0.path`, `sources.1.path` as a list of two tables."""
+    if isinstance(value, Mapping) and value and list(value) == [str(number) for number in range(len(value))]:
+        return list(value.values())
+    return [value]
 
 
 def kind_or(default: str) -> Discriminator:
@@ -151,13 +169,25 @@ def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
             mine = base[key] = {"kind": mine}
         elif isinstance(value, str) and isinstance(mine, dict) and "kind" in mine:
             value = {"kind": value}
-        if isinstance(value, Mapping) and isinstance(mine, dict):
+        if isinstance(value, Mapping) and isinstance(mine, list) and all(number.isdecimal() for number in value):
+            base[key] = _merge_items(mine, value, key)
+        elif isinstance(value, Mapping) and isinstance(mine, dict):
             # Another kind of a tagged union starts afresh: the old kind's options would be unknown keys.
             if "kind" in value and value["kind"] != mine.get("kind", value["kind"]):
                 mine.clear()
             _merge(mine, value)
         else:
             base[key] = dict(value) if isinstance(value, Mapping) else value
+
+
+def _merge_items(items: Sequence[Any], extra: Mapping[str, Any], key: str) -> list[Any]:
+    """Return a list with some of its items changed by number, as `--sources.0.path` does; the next number adds one."""
+    numbered = {str(number): item for number, item in enumerate(items)}
+    _merge(numbered, extra)
+    if list(numbered) != [str(number) for number in range(len(numbered))]:
+        wrong = next(number for number in extra if number not in numbered or int(number) > len(items))
+        raise ConfigError(f"{key}.{wrong}: {key} has {len(items)} items; change {key}.0 to add {key}.{len(items)}")
+    return list(numbered.values())
 
 
 def _nest(dotted: str, value: object) -> dict[str, Any]:

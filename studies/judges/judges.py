@@ -9,8 +9,9 @@ Figures go to docs/insights, where the pages are that tell what they show. A run
 import argparse
 from pathlib import Path
 
+from payment_report import report_errors, report_hacking
+
 from microcoder.cli import main
-from microcoder.insights.payment_report import report_errors, report_hacking
 from microcoder.insights.study import load_study
 
 HERE = Path(__file__).parent

@@ -20,8 +20,7 @@ from microcoder.training.config import TrainConfig
 from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.problems_config import HubProblems
 from microcoder.training.starter import Wishes, write_recipe
-from microcoder.training.starter_fit import GPUS, count_gib, fit_model
-from microcoder.training.starter_model import inspect_model
+from microcoder.training.starter_model import GPUS, count_gib, fit_model, inspect_model
 
 ROOT = Path(__file__).parents[2]
 

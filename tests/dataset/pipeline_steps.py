@@ -15,8 +15,7 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset import Candidate, Rejection
-from microcoder.dataset.pipeline import BarrierStep, InputShard, MapStep, Row
-from microcoder.dataset.pipeline.steps import Barrier
+from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row
 from microcoder.errors import DataError
 
 ROWS_PER_SHARD = 5
@@ -33,15 +32,15 @@ def shards(count: int) -> list[InputShard]:
 
 
 def collect_step() -> MapStep:
-    return MapStep("collect", "collect", Settings(), f"{__name__}:open_collect", (__name__,))
+    return MapStep("collect", "collect", Settings(), open_collect, (__name__,))
 
 
 def map_step(modulus: int = 3, name: str = "thin") -> MapStep:
-    return MapStep(name, "filter", Settings(modulus=modulus), f"{__name__}:open_thin", (__name__,))
+    return MapStep(name, "filter", Settings(modulus=modulus), open_thin, (__name__,))
 
 
 def barrier_step(name: str = "unique") -> BarrierStep:
-    return BarrierStep(name, "filter", Settings(), f"{__name__}:Unique", (__name__,))
+    return BarrierStep(name, "filter", Settings(), Unique, (__name__,))
 
 
 @contextmanager
@@ -66,8 +65,8 @@ def open_thin(settings: Settings) -> Iterator[Any]:
     yield work
 
 
-class JudgeAnswer:
-    """Writes down what workers tell; in one process, whoever tells."""
+class Recorder:
+    """Writes down what workers report; all of them to one process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -78,7 +77,7 @@ class JudgeAnswer:
 
     def __exit__(self, *_: object) -> None: ...
 
-    def tell(self, process: str, row: str) -> int:
+    def record(self, process: str, row: str) -> int:
         if process not in self._known:
             self._known.add(process)
             with (self._folder / "processes").open("a") as file:
@@ -94,22 +93,21 @@ class AloneSettings(Config):
 
 def alone_step(folder: Path) -> MapStep:
     settings = AloneSettings(folder=folder)
-    opens, shares = f"{__name__}:open_alone", f"{__name__}:open_told"
-    return MapStep("alone", "verify", settings, opens, (__name__,), runs="alone", shares=shares)
+    return MapStep("alone", "verify", settings, open_alone, (__name__,), runs="alone", shares=open_recorder)
 
 
-def open_told(settings: AloneSettings) -> JudgeAnswer:
-    return JudgeAnswer(settings.folder)
+def open_recorder(settings: AloneSettings) -> Recorder:
+    return Recorder(settings.folder)
 
 
 @contextmanager
-def open_alone(settings: AloneSettings, told: JudgeAnswer) -> Iterator[Any]:
+def open_alone(settings: AloneSettings, recorder: Recorder) -> Iterator[Any]:
     keepers: set[int] = set()
 
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
         for candidate in candidates:
             time.sleep(0.2)
-            keepers.add(told.tell(str(os.getpid()), candidate.id))
+            keepers.add(recorder.record(str(os.getpid()), candidate.id))
             assert len(keepers) == 1
             yield candidate.change("verify", "alone", statement=candidate.statement + "!")
 
@@ -117,7 +115,7 @@ def open_alone(settings: AloneSettings, told: JudgeAnswer) -> Iterator[Any]:
 
 
 def refusing_step() -> MapStep:
-    return MapStep("refuse", "filter", Settings(), f"{__name__}:open_refusing", (__name__,))
+    return MapStep("refuse", "filter", Settings(), open_refusing, (__name__,))
 
 
 @contextmanager
@@ -129,7 +127,7 @@ def open_refusing(settings: Settings) -> Iterator[Any]:
 
 
 def dying_step() -> MapStep:
-    return MapStep("die", "filter", Settings(), f"{__name__}:open_dying", (__name__,))
+    return MapStep("die", "filter", Settings(), open_dying, (__name__,))
 
 
 @contextmanager

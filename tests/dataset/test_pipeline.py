@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from microcoder.dataset import Candidate, Rejection
-from microcoder.dataset.pipeline import Runner, Step, read_part, run_steps
-from microcoder.dataset.pipeline.parts import Ticker, read_ticks
+from microcoder.dataset.pipeline.engine import run_steps
+from microcoder.dataset.pipeline.parts import Ticker, read_part, read_ticks
+from microcoder.dataset.pipeline.steps import Step
+from microcoder.dataset.pipeline.workers import Runner
 from microcoder.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
@@ -27,7 +29,8 @@ RUN = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from microcoder.dataset.pipeline import Runner, run_steps
+from microcoder.dataset.pipeline.workers import Runner
+from microcoder.dataset.pipeline.engine import run_steps
 from dataset import pipeline_steps as steps
 rest = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
 run_steps(steps.shards(40), steps.collect_step(), rest, work=Path(sys.argv[1]), runner=Runner(workers=1),
@@ -111,10 +114,11 @@ def test_a_lost_part_is_made_again_from_what_came_before(tmp_path: Path) -> None
     assert contents(tmp_path) == before
 
 
-def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("num_kills", [3, pytest.param(9, marks=pytest.mark.long)])
+def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path, num_kills: int) -> None:
     run_steps(steps.shards(40), steps.collect_step(), REST, work=tmp_path / "whole", runner=Runner(workers=1))
     draw = random.Random(0)
-    for _ in range(6):
+    for _ in range(num_kills):
         command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS]
         with subprocess.Popen(command, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}) as process:
             deadline = time.monotonic() + 20

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from microcoder.dataset import Candidate, Rejection, Solution, read_problems
-from microcoder.dataset.pipeline import Part, write_part
 from microcoder.dataset.pipeline.engine import StepCounts
+from microcoder.dataset.pipeline.parts import Part, write_part
 from microcoder.dataset.release import export, read_released, write_tables
 from microcoder.dataset.release.card import write_card
 from microcoder.dataset.release.page import write_page

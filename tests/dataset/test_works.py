@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.build.config import SourceSettings
-from microcoder.dataset.build.works import ProcessStep, open_process, read_benchmarks
+from microcoder.dataset.build.resources import Resources
+from microcoder.dataset.build.works import open_process, read_benchmark_problems, read_benchmarks
 from microcoder.dataset.filter import FilterSettings
 from microcoder.dataset.process import ProcessSettings
 from microcoder.errors import DataError
@@ -19,7 +21,7 @@ FINE = "Given two numbers, print the sum of both of them on one line."
 def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path: Path) -> None:
     deep = "<div>" * 400 + FINE + "</div>" * 400
     rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=text) for n, text in enumerate((FINE, deep, FINE))]
-    with open_process(ProcessStep(process=ProcessSettings(), answers=tmp_path)) as work:
+    with open_process(ProcessSettings(), Resources(work=tmp_path)) as work:
         first, second, third = work(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)
@@ -33,3 +35,18 @@ def test_a_benchmark_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) ->
     source = SourceSettings(path=str(tmp_path / "bench.jsonl"), format="mbpp", name="bench")
     with pytest.raises(DataError, match=r"benchmark 'bench' .*: none of 2 rows is of the format 'mbpp'; the first: "):
         read_benchmarks([source], FilterSettings())
+
+
+def test_a_benchmarks_long_tests_are_not_held(tmp_path: Path) -> None:
+    tests = [{"input": text, "output": "1\n", "testtype": "stdin"} for text in ("1\n", "1 " * 5000)]
+    row = {
+        "question_title": "Ones",
+        "question_content": "Count the ones.",
+        "platform": "atcoder",
+        "question_id": "abc001_a",
+        "public_test_cases": json.dumps(tests),
+        "private_test_cases": json.dumps(tests),
+    }
+    (tmp_path / "bench.jsonl").write_text(json.dumps(row) + "\n")
+    (problem,) = read_benchmark_problems([SourceSettings(path=str(tmp_path / "bench.jsonl"), format="livecodebench")])
+    assert {test.input for test in problem.tests} == {"1\n"}

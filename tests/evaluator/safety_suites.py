@@ -28,6 +28,10 @@ from .hostile_resources import RESOURCES  # pyrefly: ignore[missing-import]
 from .leftovers import Leftovers  # pyrefly: ignore[missing-import]
 
 HOSTILE = {**PROGRAMS, **RESOURCES, **CALLS}
+BEYOND_TIME_AND_MEMORY = tuple(
+    name for name, (allowed, _) in HOSTILE.items() if not {Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT} & {*allowed}
+)
+"""Hostile programs that other layers stop in a container; time and memory are watched in one way everywhere."""
 
 _CANARY = Program(
     "import sys, os, math, random, csv, json\n"
@@ -45,6 +49,8 @@ _LIMIT_SECONDS = 0.3
 """Where running out of time is one way to be contained."""
 _ENDLESS_SECONDS = 0.1
 """Where it is the only one."""
+_ENDLESS_FORGERIES = ("a tree that grows with every read", "a tree without end", "a list without end")
+"""Running out of time is as good an end as running out of nodes, seconds later."""
 
 _SUM = (("90210 31337\n", "121547\n"), ("7 35\n", "42\n"))
 _TESTLIB = """
@@ -161,7 +167,9 @@ def forging_case(name: str) -> Case:
     """Return a program that tries to be accepted."""
     kind, code = FORGERIES[name]
     problem, honest = KINDS[kind]
-    return Case(Program(code, problem.language), problem, None, honest, problem)
+    seconds = _LIMIT_SECONDS if name in _ENDLESS_FORGERIES else problem.time_limit_seconds
+    limited = problem.model_copy(update={"time_limit_seconds": seconds})
+    return Case(Program(code, problem.language), limited, None, honest, problem)
 
 
 def can_be_judged(case: Case) -> bool:

@@ -80,6 +80,14 @@ def sandbox(request: pytest.FixtureRequest, place: Path) -> Iterator[Sandbox]:
     made.close()
 
 
+ALSO_WITHOUT_MOUNTS = pytest.mark.parametrize(
+    "sandbox",
+    [pytest.param(LAYERS, id="in full"), pytest.param(NO_NAMESPACES, id="without mounts", marks=pytest.mark.long)],
+    indirect=True,
+)
+
+
+@ALSO_WITHOUT_MOUNTS
 @pytest.mark.parametrize("what", SAME_EITHER_WAY)
 def test_a_build_is_the_same_with_the_header(sandbox: Sandbox, place: Path, what: str) -> None:
     code = SAME_EITHER_WAY[what]
@@ -100,6 +108,7 @@ def test_a_build_cannot_write_where_headers_are(sandbox: Sandbox, place: Path) -
     assert sorted(place.rglob("*")) == before
 
 
+@ALSO_WITHOUT_MOUNTS
 @pytest.mark.parametrize("damage", ["cut short", "empty", "gone", "closed"])
 def test_a_damaged_header_changes_no_build(
     sandbox: Sandbox, place: Path, damage: str, tmp_path_factory: pytest.TempPathFactory

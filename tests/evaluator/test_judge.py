@@ -120,6 +120,32 @@ def test_a_killed_fork_server_is_replaced_and_the_test_run_again() -> None:
     assert first.pid != second.pid
 
 
+def test_a_fork_server_killed_in_its_first_start_is_started_again() -> None:
+    before, killed = set(_children()), []
+
+    def kill_the_first() -> None:
+        while not killed and not stop.wait(0.001):
+            for pid in sorted(_children() - before):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                break
+
+    stop = threading.Event()
+    killer = threading.Thread(target=kill_the_first)
+    killer.start()
+    with Judge(workers=1) as judging:
+        verdict = run(judging, ADD, make_problem(("1 2", "3")))
+    stop.set()
+    killer.join()
+    assert killed
+    assert verdict.is_accepted
+
+
+def _children() -> set[int]:
+    """Return the process ids of this process's children."""
+    return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+
+
 def test_a_run_that_was_cut_off_by_any_error_answers_nobody_else() -> None:
     session = Session()
     session.open()

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from payments import read_payments
 
 from microcoder import ConfigError, Outcome, Problem, Program, Rollout
 from microcoder.evaluator import Judge
 from microcoder.flawed.naive_grader import fooled_in_process
-from microcoder.insights.payments import read_payments
 from microcoder.metrics import rollout_row
 from microcoder.micro import generate_problems
 from microcoder.micro.tricks import PROGRAMS, TRICKS

@@ -99,11 +99,11 @@ def without(name: str, field: str) -> dict[str, Any]:
             livecodebench_row("stdin", [("1", "2")]) | {"private_test_cases": "gone!"},
             "'3001' .livecodebench.: field private_test_cases: it is neither JSON nor base64",
         ),
-        (verl_row("not JSON"), "field reward_model.ground_truth: ground_truth: neither JSON"),
+        (verl_row("not JSON"), "field reward_model.ground_truth: neither JSON"),
         (verl_row('{"inputs": ["1"], "outputs": []}'), r"ground_truth: 1 inputs, but 0 outputs; expected \{\"inputs\""),
         (verl_row(""), "reward_model.ground_truth holds no test"),
         ({"verifier_metadata": {"unit_tests": {"inputs": 3, "outputs": 4}}}, "unit_tests: inputs are int"),
-        ({"info": '{"tests": "[1"}'}, "field info.tests: tests: neither JSON"),
+        ({"info": '{"tests": "[1"}'}, "field info.tests: neither JSON"),
         ({"task_type": "math", "verification_info": "{}"}, "no programming task, but math"),
         ({"id": "a", "tests": [{"input": "1"}]}, r"tests\.0\.output is missing"),
         (

@@ -11,10 +11,10 @@ from microcoder.config import load_config
 from microcoder.insights.algorithm_names import ADVANTAGES as NAMED_ADVANTAGES
 from microcoder.insights.algorithm_names import LOSSES, MASKS, algorithm_name
 from microcoder.training.algorithm.advantages import ADVANTAGES
+from microcoder.training.algorithm.masking import Masking
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.config import TrainConfig
 from microcoder.training.loss_config import AnyLoss
-from microcoder.training.masking_config import Masking
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 

@@ -20,7 +20,8 @@ from microcoder.insights.report import write_report
 from microcoder.insights.statistics import Estimate
 from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig
-from microcoder.training.probe import ProbePoint, record_probe
+from microcoder.training.probe import ProbePoint, write_probe
+from microcoder.training.sampling_config import DiversityTemperature
 
 SMALL = Recipe(num_steps=4, evaluate_every=2, num_heldout=12)
 
@@ -77,8 +78,10 @@ def test_a_probed_temperature_is_reported_with_its_reason(ours: Path, tmp_path: 
         TrainConfig,
         overrides={"model.kind": "micro", "problems.kind": "micro", "rollout.temperature.kind": "diversity"},
     )
+    schedule = config.rollout.temperature
+    assert isinstance(schedule, DiversityTemperature)
     points = [ProbePoint(t, accuracy, t / 2, 20.0, 0.0, 8, 64) for t, accuracy in ((0.8, 0.2), (1.6, 0.2))]
-    probe = record_probe(run, config, points)
+    probe = write_probe(run, schedule, points, digest="")
     write_json(run.manifest, {**run.read_manifest(), "config": config.model_dump(mode="json")})
     told = dict(describe_run(read_history(run.root)).rows)["temperature"]
     assert told.startswith("1 then 1.2, chosen by a probe of the untrained model at 0.8, 1.6: 1.6 is the lowest")

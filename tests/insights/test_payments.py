@@ -4,14 +4,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from payment_report import report_errors, report_hacking
+from payments import count_payments, read_payments
 
 from microcoder.errors import DataError
 from microcoder.flawed.noisy_judge import place_program
-from microcoder.insights.payment_report import report_errors, report_hacking
-from microcoder.insights.payments import count_payments, read_payments
 from microcoder.insights.study import MICRO, StudyFile, StudyRun, load_study, plan_runs
 from microcoder.runs import RunDirectory, read_rollouts
-from microcoder.training.observer import Silent
+from microcoder.training.observer import Observer
 from microcoder.training.reward_config import build_rewards
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def finished(study: StudyFile) -> dict[str, StudyRun]:
     runs = plan_runs(study, scale=MICRO, root=study.path.parent / "runs")
     chosen = {run.level: run for run in runs if run.seed == 1}
     for run in chosen.values():
-        run_training(run.config, run_directory=run.folder, observer=Silent())
+        run_training(run.config, run_directory=run.folder, observer=Observer())
     return chosen
 
 

@@ -10,10 +10,16 @@ from pydantic import ValidationError
 from microcoder import DataError, Program, extract_program
 from microcoder.evaluator import judge
 from microcoder.micro import STYLES, TIERS, ThinkingShares, generate_chain_demonstrations, generate_problems
-from microcoder.micro.chains import ChainDemonstration, Thinking, draw_chain_tasks
-from microcoder.micro.chains.demonstrations import THOROUGH, demonstrate
-from microcoder.micro.chains.problems import make_chain_problem
-from microcoder.micro.chains.tasks import MODULUS, NUM_STEPS_BY_TIER
+from microcoder.micro.chains import (
+    MODULUS,
+    NUM_STEPS_BY_TIER,
+    THOROUGH,
+    ChainDemonstration,
+    Thinking,
+    demonstrate,
+    draw_chain_tasks,
+    make_chain_problem,
+)
 from microcoder.micro.templates import Split
 
 
@@ -123,7 +129,7 @@ def test_shares_are_kept_and_empty_ones_refused() -> None:
 
 
 def test_more_chains_than_there_are_and_unknown_worlds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("microcoder.micro.chains.problems._ATTEMPTS", 1)
+    monkeypatch.setattr("microcoder.micro.chains.ATTEMPTS", 1)
     with pytest.raises(DataError, match=r"ask for \d+ or fewer"):
         generate_problems(split="train", num_problems=3000, tiers=("easy",), world="chains")
     with pytest.raises(DataError, match="unknown world 'chain'; allowed: operations, chains"):

@@ -94,6 +94,6 @@ def test_unknown_words_and_impossible_numbers_are_refused(monkeypatch: pytest.Mo
         generate_problems(split="train", num_problems=1, tiers=("harder",))  # pyrefly: ignore
     with pytest.raises(DataError, match="no style given; allowed"):
         generate_problems(split="train", num_problems=1, styles=())
-    monkeypatch.setattr("microcoder.micro.problems._ATTEMPTS", 20)
+    monkeypatch.setattr("microcoder.micro.problems.ATTEMPTS", 20)
     with pytest.raises(DataError, match=r"ask for \d+ or fewer"):
         generate_problems(split="heldout", num_problems=100_000, tiers=("easy",), styles=("stdin",))

@@ -19,7 +19,7 @@ from microcoder.config import load_config
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl import engine
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.observer import Silent
+from microcoder.training.observer import Observer
 from microcoder.training.session import run_training
 
 
@@ -59,7 +59,7 @@ class KeyedSampling(MicroCoderTrainer):
 def main(run: Path, **recipe: str) -> None:
     torch.set_num_threads(1)
     engine.MicroCoderTrainer = KeyedSampling  # type: ignore[misc]
-    run_training(load_config(TrainConfig, overrides=recipe), run_directory=run, observer=Silent())
+    run_training(load_config(TrainConfig, overrides=recipe), run_directory=run, observer=Observer())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from microcoder.training.alarms import find_alarms
 from microcoder.training.checkpoints import best_step
 from microcoder.training.config import LoggingConfig
 from microcoder.training.loggers import LoggingObserver, check_loggers, flatten_figures, open_loggers
-from microcoder.training.observer import Silent
 from microcoder.training.sampling_config import DiversityWatch
 
 HEALTHY = StepMetrics(
@@ -43,7 +42,9 @@ HEALTHY = StepMetrics(
 
 
 def names(metrics: StepMetrics, diversities: tuple[float, ...] = (0.7,)) -> list[str]:
-    alarms = find_alarms(metrics, diversities=diversities, watch=DiversityWatch(window_steps=10))
+    *before, last = diversities
+    history = [{"diversity": value} for value in before]
+    alarms = find_alarms(replace(metrics, diversity=last), history=history, watch=DiversityWatch(window_steps=10))
     assert all(alarm.cause and alarm.fix for alarm in alarms)
     return [alarm.name for alarm in alarms]
 
@@ -65,9 +66,7 @@ def test_each_alarm_by_what_it_is_for() -> None:
 def test_flat_groups_are_distinguished_by_their_cause() -> None:
     flat = replace(HEALTHY, zero_variance_share=1.0)
     for accuracy, fix in ((0.99, "harder problems"), (0.01, "easier problems"), (None, "easier problems")):
-        (alarm,) = find_alarms(
-            replace(flat, sampled_accuracy=accuracy), diversities=(), watch=DiversityWatch(window_steps=10)
-        )
+        (alarm,) = find_alarms(replace(flat, sampled_accuracy=accuracy), watch=DiversityWatch(window_steps=10))
         assert fix in str(alarm)
 
 
@@ -93,7 +92,7 @@ def log_two_steps(name: str, folder: Path) -> None:
     write_json(run.manifest, {"name": "n", "digest": "d", "started": "2026-01-01T00:00:00+00:00", "config": {"a": 1}})
     check_loggers(config)
     loggers = open_loggers(config, run, resume_step=0)
-    observer = LoggingObserver(Silent(), loggers)
+    observer = LoggingObserver(loggers)
     for step in (1, 2):
         observer.step(replace(HEALTHY, step=step, diversity=0.1 * step), num_steps=2)
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""What a masked response is left out of, counted in tokens on a sampled step: docs/training.md's table."""
+"""What a masked response is left out of, counted in tokens on a sampled step: docs/algorithms.md's table."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from test_trl_engine import build_trainer
 from trl import GRPOTrainer
 
 from microcoder.evaluator import Judge
-from microcoder.training.algorithm.masking import LeaveOutOf
+from microcoder.training.algorithm.masking import ConditionalMasking, LeaveOutOf, MaskAll, NoMasking
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.masking_config import ConditionalMasking, MaskAll, NoMasking
 
 LIMIT = 16
 

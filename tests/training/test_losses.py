@@ -15,10 +15,9 @@ from test_trl_engine import build_trainer
 from trl import GRPOTrainer
 
 from microcoder.evaluator import Judge
-from microcoder.training.algorithm_config import AlgorithmConfig
+from microcoder.training.algorithm_config import AlgorithmConfig, EntropyBonus, NoEntropyTerm
 from microcoder.training.engines.trl.losses import translate_loss
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.entropy_config import EntropyBonus, NoEntropyTerm
 
 PROMPT_TOKENS = 2
 PLAIN = {"algorithm.masking.kind": "none", "problems.tiers": '["easy"]', "rollout.temperature.value": "0.5"}

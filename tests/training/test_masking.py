@@ -1,4 +1,4 @@
-"""Truncation masking (equation 2, second factor)."""
+"""Truncation masking (equation 2, second factor), and the penalties (DAPO, equation 13; ProRL v2)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microcoder.training.algorithm.masking import (
-    MaskReason,
-    NonIncorrect,
+    ConditionalMasking,
+    MaskAll,
+    NoMasking,
+    SoftPenalty,
+    StopProperly,
     draw_uniform,
-    mask_all,
-    mask_conditional,
-    mask_none,
     repeats,
     shortest_period,
-    wants_draft,
 )
 from microcoder.types import Outcome, Program, Rollout, Verdict
 
@@ -29,6 +28,10 @@ ACCEPTED, WRONG, NO_CODE = (
 )
 
 
+def rule(non_incorrect: str = "correct_or_incomplete") -> ConditionalMasking:
+    return ConditionalMasking.model_validate({"rho": 0.3, "repeat_window_tokens": 8, "non_incorrect": non_incorrect})
+
+
 def conditional(
     rollout: Rollout,
     program: Program,
@@ -36,16 +39,14 @@ def conditional(
     *,
     draw: float = 0.0,
     draft: Verdict | None = None,
-    non_incorrect: NonIncorrect = "correct_or_incomplete",
-) -> MaskReason | None:
-    return mask_conditional(
-        rollout, program, verdict, draw=draw, draft=draft, rho=0.3, repeat_window_tokens=8, non_incorrect=non_incorrect
-    )
+    non_incorrect: str = "correct_or_incomplete",
+) -> str | None:
+    return rule(non_incorrect).why_masked(rollout, program, verdict, draw=draw, draft=draft)
 
 
 def test_truncated_correct_and_incomplete_responses_are_masked_with_their_reason() -> None:
-    assert conditional(TRUNCATED, CODE, ACCEPTED) is MaskReason.TRUNCATED_CORRECT
-    assert conditional(TRUNCATED, CUT_OFF, NO_CODE) is MaskReason.TRUNCATED_INCOMPLETE
+    assert conditional(TRUNCATED, CODE, ACCEPTED) == "truncated_correct"
+    assert conditional(TRUNCATED, CUT_OFF, NO_CODE) == "truncated_incomplete"
 
 
 @pytest.mark.parametrize(
@@ -65,25 +66,25 @@ def test_each_condition_alone_keeps_the_advantage(
 
 def test_correct_only_keeps_incomplete_responses_in_the_loss() -> None:
     assert conditional(TRUNCATED, CUT_OFF, NO_CODE, non_incorrect="correct") is None
-    assert conditional(TRUNCATED, CODE, ACCEPTED, non_incorrect="correct") is MaskReason.TRUNCATED_CORRECT
+    assert conditional(TRUNCATED, CODE, ACCEPTED, non_incorrect="correct") == "truncated_correct"
 
 
 def test_an_incomplete_program_that_failed_a_test_can_be_incorrect() -> None:
     draft = replace(CUT_OFF, draft="print(1")
     does_not_compile = Verdict(Outcome.COMPILE_ERROR, (), 3)
     fault = Verdict(Outcome.SANDBOX_FAULT, (), 3)
-    masked = MaskReason.TRUNCATED_INCOMPLETE
+    masked = "truncated_incomplete"
     for judged, expected in ((WRONG, None), (ACCEPTED, masked), (does_not_compile, masked), (fault, masked)):
         why = conditional(TRUNCATED, draft, NO_CODE, draft=judged, non_incorrect="correct_or_unfailed")
-        assert why is expected, judged
+        assert why == expected, judged
     # Equation 2 does not ask.
-    assert conditional(TRUNCATED, draft, NO_CODE, draft=WRONG) is masked
+    assert conditional(TRUNCATED, draft, NO_CODE, draft=WRONG) == masked
     assert conditional(TRUNCATED, CODE, WRONG, non_incorrect="correct_or_unfailed") is None
 
 
 def test_drafts_are_judged_where_the_mask_depends_on_them_alone() -> None:
-    def asks(rollout: Rollout, program: Program, draw: float, non_incorrect: NonIncorrect) -> bool:
-        return wants_draft(rollout, program, draw=draw, rho=0.3, non_incorrect=non_incorrect)
+    def asks(rollout: Rollout, program: Program, draw: float, non_incorrect: str) -> bool:
+        return rule(non_incorrect).wants_draft(rollout, program, draw=draw)
 
     draft = replace(CUT_OFF, draft="print(1)")
     assert asks(TRUNCATED, draft, 0.0, "correct_or_unfailed")
@@ -95,9 +96,10 @@ def test_drafts_are_judged_where_the_mask_depends_on_them_alone() -> None:
 
 def test_mask_all_and_none_look_at_truncation_only() -> None:
     finished = replace(TRUNCATED, is_truncated=False)
-    assert mask_all(TRUNCATED, CODE, WRONG, draw=0.99) is MaskReason.TRUNCATED
-    assert mask_all(finished, CODE, WRONG, draw=0.0) is None
-    assert mask_none(TRUNCATED, CODE, ACCEPTED, draw=0.0) is None
+    everything = MaskAll(kind="all")
+    assert everything.why_masked(TRUNCATED, CODE, WRONG, draw=0.99) == "truncated"
+    assert everything.why_masked(finished, CODE, WRONG, draw=0.0) is None
+    assert NoMasking(kind="none").why_masked(TRUNCATED, CODE, ACCEPTED, draw=0.0) is None
 
 
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 12))
@@ -108,7 +110,7 @@ def test_repeats_compares_the_last_two_windows(tokens: list[int], window: int) -
 
 def test_loops_of_any_period_up_to_m_are_found() -> None:
     assert not repeats([1, 2, 3] * 100, window_tokens=128)
-    assert repeats([1, 2, 3] * 100, window_tokens=128, detection="any_period")
+    assert repeats([1, 2, 3] * 100, window_tokens=128, any_period=True)
     assert shortest_period([9, *[1, 2, 3] * 100], window_tokens=128) == 3
     assert shortest_period(list(range(200)) * 2, window_tokens=128) is None
     assert shortest_period([*range(128)] * 2, window_tokens=128) == 128
@@ -125,14 +127,14 @@ def test_the_shortest_period_is_the_definition(tokens: list[int], window: int) -
     ]
     assert shortest_period(tokens, window_tokens=window) == (periods[0] if periods else None)
     if repeats(tokens, window_tokens=window):
-        assert repeats(tokens, window_tokens=window, detection="any_period")
+        assert repeats(tokens, window_tokens=window, any_period=True)
 
 
 @given(st.lists(st.integers(0, 5), max_size=20), st.lists(st.integers(0, 5), min_size=1, max_size=12))
 def test_a_loop_is_found_whatever_stands_before_it(start: list[int], loop: list[int]) -> None:
     tokens = [*start, *loop * 25]
-    assert repeats(tokens, window_tokens=12, detection="any_period")
-    assert not repeats([*tokens, 9], window_tokens=12, detection="any_period")
+    assert repeats(tokens, window_tokens=12, any_period=True)
+    assert not repeats([*tokens, 9], window_tokens=12, any_period=True)
 
 
 def test_draws_depend_on_everything_and_are_uniform() -> None:
@@ -145,3 +147,39 @@ def test_draws_depend_on_everything_and_are_uniform() -> None:
     many = [draw_uniform(seed=0, step=1, problem_id="a", sample_index=i) for i in range(4000)]
     assert all(0 <= draw < 1 for draw in many)
     assert abs(sum(draw < 0.1 for draw in many) / len(many) - 0.1) < 0.02
+
+
+def of_length(num_tokens: int, *, is_truncated: bool = False) -> Rollout:
+    return Rollout("p", "prompt", "text", (0,) * num_tokens, is_truncated)
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "penalty"), [(0, 0.0), (16384, 0.0), (16385, -1 / 4096), (18432, -0.5), (20480, -1.0)]
+)
+def test_the_values_of_the_dapo_paper(num_tokens: int, penalty: float) -> None:
+    given = of_length(num_tokens)
+    assert (
+        SoftPenalty(kind="soft_penalty", window_tokens=4096).penalise(given, 1.0, max_response_tokens=20480) == penalty
+    )
+
+
+@given(st.integers(1, 500), st.data())
+def test_it_is_the_equation_and_falls_with_length(limit: int, data: st.DataObject) -> None:
+    window, length = data.draw(st.integers(1, limit)), data.draw(st.integers(0, limit))
+    expected = 0.0 if length <= limit - window else ((limit - window) - length) / window
+    penalty = SoftPenalty(kind="soft_penalty", window_tokens=window).penalise(
+        of_length(length), 0.0, max_response_tokens=limit
+    )
+    assert penalty == pytest.approx(expected, abs=1e-12)
+    assert -1 <= penalty <= 0
+
+
+@pytest.mark.parametrize(
+    ("reward", "factor", "penalty", "left"),
+    [(1.0, 0.0, 0.0, 0.0), (1.0, 0.5, 0.0, 0.5), (0.0, 0.5, 0.25, -0.25), (1.0, 1.0, 0.5, 0.5), (-0.5, 0.0, 0.0, -0.5)],
+)
+def test_stopping_properly_keeps_the_reward(reward: float, factor: float, penalty: float, left: float) -> None:
+    cut, whole = of_length(5, is_truncated=True), of_length(5)
+    rule = StopProperly(kind="stop_properly", factor=factor, penalty=penalty)
+    assert reward + rule.penalise(cut, reward, max_response_tokens=9) == left
+    assert rule.penalise(whole, reward, max_response_tokens=9) == 0.0

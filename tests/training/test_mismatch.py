@@ -22,7 +22,7 @@ from microcoder.training.engines.trl.vllm_backend import (
 )
 from microcoder.training.manifest import digest_config
 from microcoder.training.mismatch import correct_mismatch, note_mismatch
-from microcoder.training.vllm_config import MismatchConfig
+from microcoder.training.sampling_config import MismatchConfig
 from microcoder.types import Outcome, Program, Rollout, Verdict
 
 SAMPLER = torch.tensor([[-1.0, -2.0, -3.0], [-1.0, -1.0, 0.0]])

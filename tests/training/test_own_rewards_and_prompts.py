@@ -20,14 +20,12 @@ from microcoder.rewards import load_rewards
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.algorithm.scoring import build_rules, score_rollouts
 from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.batching import cut_batches
 from microcoder.training.chat import encode_prompts
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.trl.arguments import build_arguments
-from microcoder.training.engines.trl.engine import build_adapter, load_policy
-from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.observer import Silent
+from microcoder.training.engines import EngineInputs
+from microcoder.training.engines.trl.engine import build_trainer, load_policy
+from microcoder.training.observer import Observer
 from microcoder.training.session import run_training
 from microcoder.training.tasks import load_tasks
 from microcoder.types import Problem, Rollout, TestCase
@@ -83,7 +81,7 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     tiny_checkpoint: Path, tmp_path: Path, own: Path
 ) -> None:
     run = RunDirectory(tmp_path / "run")
-    run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Silent())
+    run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Observer())
     rows = read_rollouts(run.rollout_file(1))
     assert all(row["prompt"].endswith("!") for row in rows)
     for row in rows:
@@ -103,9 +101,9 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     shutil.rmtree(run.checkpoint(2))
     own.write_text(OWN.replace("1 - len", "2 - len"))
     with pytest.raises(TrainingError, match=r"began with another version of reward .*own\.py:brevity"):
-        run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Silent())
+        run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Observer())
     own.write_text(OWN)
-    run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Silent())
+    run_training(recipe(tiny_checkpoint, own), run_directory=run.root, observer=Observer())
     assert run.read_metrics()[0] == first
     assert {**run.read_metrics()[1], "seconds": None} == {**second, "seconds": None}
 
@@ -127,7 +125,7 @@ def test_a_wrong_start_writes_nothing(tiny_checkpoint: Path, tmp_path: Path, own
     ]
     for changes, error, message in mistakes:
         with pytest.raises(error, match=message):
-            run_training(recipe(tiny_checkpoint, own, **changes), run_directory=tmp_path / "run", observer=Silent())
+            run_training(recipe(tiny_checkpoint, own, **changes), run_directory=tmp_path / "run", observer=Observer())
         assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
@@ -164,22 +162,11 @@ def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, ow
     options["prompt.chat_template_options.enable_thinking"] = "false"
     options["model.lora.rank"], options["model.dtype"], options["model.lora.use_rslora"] = "4", "bfloat16", "true"
     config = recipe(thinker, own, **options)
-    batches, tasks = cut_batches(config, num_processes=1), load_tasks(config)
-    policy = load_policy(config, observer=Silent())
+    tasks = load_tasks(config)
+    policy = load_policy(config, observer=Observer())
     with Judge(workers=1, stop="never") as judge:
-        trainer = MicroCoderTrainer(
-            config=config,
-            batches=batches,
-            arguments=build_arguments(config, batches, output_dir=tmp_path / "run"),
-            model=policy.model,
-            tokenizer=policy.tokenizer,
-            peft_config=build_adapter(config),
-            tasks=tasks,
-            judge=judge,
-            run=RunDirectory(tmp_path / "run"),
-            run_clock=RunClock(),
-            observer=Silent(),
-        )
+        inputs = EngineInputs(config, policy, tasks, judge, RunDirectory(tmp_path / "run"), Observer())
+        trainer = build_trainer(inputs, RunClock())
     prompts = [task.prompt for task in tasks.train]
     asked, *_ = trainer._tokenize_prompts([row["prompt"] for row in trainer.train_dataset])  # type: ignore[union-attr]
     expected = encode_prompts(policy.tokenizer, prompts, config.prompt.chat_template_options)

@@ -9,11 +9,17 @@ import pytest
 from microcoder.evaluator import Judge
 from microcoder.metrics import ScoredRollout
 from microcoder.training.algorithm.filtering import is_mixed, order_spares, share_spares
-from microcoder.training.algorithm.masking import LeaveOutOf
+from microcoder.training.algorithm.masking import (
+    ConditionalMasking,
+    LeaveOutOf,
+    MaskAll,
+    NoMasking,
+    SoftPenalty,
+    StopProperly,
+)
 from microcoder.training.algorithm.scoring import build_rules, score_rollouts
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.loss_config import DapoLoss, DrGrpoLoss, GspoLoss
-from microcoder.training.masking_config import ConditionalMasking, MaskAll, NoMasking, SoftPenalty, StopProperly
 from microcoder.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
 
 PROBLEM = Problem(id="double", tests=(TestCase(input="2", output="4"),))

@@ -33,7 +33,7 @@ from microcoder.training.algorithm.temperature import step_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl import engine
 from microcoder.training.failures import explain_failure
-from microcoder.training.observer import Silent
+from microcoder.training.observer import Observer
 from microcoder.training.probe import read_probe
 from microcoder.training.session import check_run_directory, run_probe, run_training
 
@@ -73,7 +73,7 @@ def recipe(checkpoint: Path, **changes: str) -> dict[str, str]:
 def train(checkpoint: Path, run: Path, **changes: str) -> dict[str, Any]:
     torch.set_num_threads(1)
     config = load_config(TrainConfig, overrides=recipe(checkpoint, **changes))
-    return run_training(config, run_directory=run, observer=Silent(), command=["test"])
+    return run_training(config, run_directory=run, observer=Observer(), command=["test"])
 
 
 @pytest.fixture(scope="module")
@@ -208,11 +208,11 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
     """
     config = load_config(TrainConfig, overrides=adaptive(tiny_checkpoint))
     whole, cut = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "cut")
-    probe = run_probe(config, run_directory=whole.root, observer=Silent())
+    probe = run_probe(config, run_directory=whole.root, observer=Observer())
     assert not whole.metrics.exists()
     assert [point.temperature for point in probe.points] == [0.6, 0.9]
     assert probe.choice.temperature in (0.6, 0.9)
-    run_training(config, run_directory=whole.root, observer=Silent())
+    run_training(config, run_directory=whole.root, observer=Observer())
     rows = whole.read_metrics()
     assert [row["max_response_tokens"] for row in rows] == [20, 20, 28, 28, 28, 28]
     diversities = [row["diversity"] for row in rows]
@@ -233,12 +233,12 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
     shutil.copytree(whole.root, cut.root)
     cut.summary.unlink()
     shutil.rmtree(cut.checkpoint(6))
-    run_training(config, run_directory=cut.root, observer=Silent())
+    run_training(config, run_directory=cut.root, observer=Observer())
     assert_same_run(cut, whole)
     # Without `microcoder probe` before it, training makes the same probe itself.
     alone = RunDirectory(tmp_path / "alone")
     short = load_config(TrainConfig, overrides={**adaptive(tiny_checkpoint), "num_steps": "1"})
-    run_training(short, run_directory=alone.root, observer=Silent())
+    run_training(short, run_directory=alone.root, observer=Observer())
     assert read_probe(alone) == probe
     assert without_times(alone.read_metrics()[0]) == without_times(rows[0])
 
@@ -269,7 +269,7 @@ def test_every_algorithm_takes_steps(tiny_checkpoint: Path, tmp_path: Path, algo
             seen.append(state.global_step)
 
     run = RunDirectory(tmp_path)
-    run_training(config, run_directory=run.root, observer=Silent(), callbacks=[Counting()])
+    run_training(config, run_directory=run.root, observer=Observer(), callbacks=[Counting()])
     assert seen == [1, 2, 3, 4]
     rows, metrics = rollout_rows(run.rollouts), run.read_metrics()
     reasons = {row["masked_why"] for row in rows}
@@ -313,14 +313,14 @@ def test_problems_that_changed_since_the_start_are_refused(
         },
     )
     run = RunDirectory(tmp_path / "run")
-    run_training(config, run_directory=run.root, observer=Silent())
+    run_training(config, run_directory=run.root, observer=Observer())
     run.summary.unlink()
     write_problems(Path(files["problems.train"]), train_problems)
     with pytest.raises(TrainingError, match="began with problems"):
-        run_training(config, run_directory=run.root, observer=Silent())
+        run_training(config, run_directory=run.root, observer=Observer())
     write_problems(Path(files["problems.heldout"]), train_problems[:1])
     with pytest.raises(DataError, match="1 held-out problems are training problems too"):
-        run_training(config, run_directory=tmp_path / "other", observer=Silent())
+        run_training(config, run_directory=tmp_path / "other", observer=Observer())
 
 
 def test_a_run_of_an_older_version_is_refused_in_words(
@@ -439,7 +439,7 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
         if "problems.train" in changes:
             config_changes = {k: v for k, v in config_changes.items() if k in changes or not k.startswith("problems.")}
         with pytest.raises(error, match=message):
-            run_training(load_config(TrainConfig, overrides=config_changes), run_directory=run, observer=Silent())
+            run_training(load_config(TrainConfig, overrides=config_changes), run_directory=run, observer=Observer())
         assert not run.exists()
 
 
@@ -572,7 +572,7 @@ def test_a_run_out_of_memory_names_the_keys_and_may_resume_in_smaller_passes(
     torch.set_num_threads(1)
     config = load_config(TrainConfig, overrides=recipe(tiny_checkpoint))
     with pytest.raises(TrainingError, match=r"out of memory \(.*lower batch.micro_batch_rollouts \(now 8;") as told:
-        run_training(config, run_directory=run.root, observer=Silent(), callbacks=[_AsksForTooMuch()])
+        run_training(config, run_directory=run.root, observer=Observer(), callbacks=[_AsksForTooMuch()])
     assert "\n" not in str(told.value)
     assert "resumes the run after step 2" in str(told.value)
     train(tiny_checkpoint, run.root, **{"batch.micro_batch_rollouts": "4"})

@@ -13,17 +13,17 @@ from trl import GRPOTrainer
 from microcoder.config import load_config
 from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory, read_rollouts
+from microcoder.training import generation
 from microcoder.training.algorithm.filtering import is_mixed
-from microcoder.training.batching import cut_batches
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engines.trl import generation
-from microcoder.training.engines.trl.arguments import build_arguments
-from microcoder.training.engines.trl.engine import build_adapter, load_policy
+from microcoder.training.engines import EngineInputs
+from microcoder.training.engines.trl import engine
+from microcoder.training.engines.trl.engine import load_policy
 from microcoder.training.engines.trl.sampling import set_sampling
 from microcoder.training.engines.trl.token_figures import add_tokens, watch_tokens
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.observer import Silent
+from microcoder.training.observer import Observer
 from microcoder.training.session import load_tasks
 
 RECIPE = {
@@ -54,21 +54,9 @@ def judge() -> Iterator[Judge]:
 
 def build_trainer(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes})
-    batches = cut_batches(config, num_processes=1)
-    policy = load_policy(config, observer=Silent())
-    return MicroCoderTrainer(
-        config=config,
-        batches=batches,
-        arguments=build_arguments(config, batches, output_dir=run),
-        model=policy.model,
-        tokenizer=policy.tokenizer,
-        peft_config=build_adapter(config),
-        tasks=load_tasks(config),
-        judge=judge,
-        run=RunDirectory(run),
-        run_clock=RunClock(),
-        observer=Silent(),
-    )
+    policy = load_policy(config, observer=Observer())
+    inputs = EngineInputs(config, policy, load_tasks(config), judge, RunDirectory(run), Observer())
+    return engine.build_trainer(inputs, RunClock())
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Which private names of a library a folder of ours uses, read from its source."""
+"""Which private names of a library files of ours use, read from its source."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import inspect
 from pathlib import Path
 
 
-def private_names(folder: Path) -> set[str]:
-    """Return the names with a leading underscore that a folder reads or calls of a base class, and has not defined."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in folder.glob("*.py")]
+def private_names(*places: Path) -> set[str]:
+    """Return the names with a leading underscore that files read or call of a base class, and have not defined."""
+    files = [file for place in places for file in (place.glob("*.py") if place.is_dir() else [place])]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
     read: set[str] = set()
     own: set[str] = set()
     inherited: set[str] = set()

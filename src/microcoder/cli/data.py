@@ -19,7 +19,7 @@ from microcoder.errors import ConfigError, DataError
 from microcoder.machine import count_processors
 
 if TYPE_CHECKING:
-    from microcoder.dataset.pipeline import Missing
+    from microcoder.dataset.pipeline.engine import Missing
     from microcoder.formats.candidates import Stage
 
 app = App(name="data", help="Build a corpus from raw problem sets; export, publish and browse it.")
@@ -108,7 +108,7 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
         Make it private.
     """
     require_data()
-    from microcoder.dataset.release.publish import push as upload
+    from microcoder.dataset.hub import push as upload
 
     print(f"pushed to {upload(corpus, repo=repo, is_private=private)}")
 

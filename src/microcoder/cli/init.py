@@ -9,7 +9,7 @@ from pathlib import Path
 from microcoder.cli.options import Flag
 from microcoder.errors import ConfigError
 from microcoder.training.starter import ALGORITHMS, Wishes, write_recipe
-from microcoder.training.starter_fit import GPUS, detect_gpu
+from microcoder.training.starter_model import GPUS, detect_gpu
 
 
 def init(

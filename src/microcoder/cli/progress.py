@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from microcoder.cli.display import Bar, Display, describe_seconds, printable
 from microcoder.metrics import EvaluationMetrics, StepMetrics
+from microcoder.training.observer import Observer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +21,7 @@ _NUM_RECENT = 10
 """Steps that the time left is estimated from."""
 
 
-class Progress(Display):
+class Progress(Display, Observer):
     """Live display of one training run: a bar with the latest figures; elsewhere one whole line a step."""
 
     def __init__(self, *, console: Console | None = None, run_directory: Path | None = None) -> None:

@@ -60,7 +60,7 @@ def _report_evaluation(evaluation: EvaluationFolder, *, as_json: bool) -> None:
 
 
 def _headline(run_directory: Path) -> dict[str, Any]:
-    from microcoder.insights.comparison import compare, count_unscored
+    from microcoder.insights.arms import compare, count_unscored
     from microcoder.insights.history import read_history
 
     history = read_history(run_directory)

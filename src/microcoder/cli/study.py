@@ -175,8 +175,8 @@ def plan(
         Dollars per H100-hour.
     """
     from microcoder.insights.design import MICRO, QUICK
-    from microcoder.insights.expectations import expectation_rows
     from microcoder.insights.launch import write_plan
+    from microcoder.insights.wording import expectation_rows
 
     studies = _choose(name, all)
     if scale not in (MICRO, QUICK):

@@ -19,9 +19,9 @@ from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import model_folder
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.devices import Devices, count_processes
-from microcoder.training.estimate import RunEstimate, estimate_run
+from microcoder.training.estimate import RunEstimate, estimate_run, read_speeds
+from microcoder.training.failures import measure_room
 from microcoder.training.inputs import find_missing
-from microcoder.training.measured import read_speeds
 from microcoder.training.memory import (
     MemoryTable,
     advise,
@@ -32,7 +32,6 @@ from microcoder.training.memory import (
     longest_prompt_tokens,
 )
 from microcoder.training.model_config import HuggingFaceModel
-from microcoder.training.room import measure_room
 
 
 def train(
@@ -83,13 +82,13 @@ def train(
     # Both pull in torch, which the rest of the command line does without.
     from microcoder.cli.progress import Progress
     from microcoder.insights.report import write_report
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.session import run_training
 
     command = ["microcoder", *sys.argv[1:]]
     if int(os.environ.get("RANK", "0")) > 0:
         # Under `accelerate launch` one process speaks for all.
-        run_training(resolved, run_directory=target, observer=Silent(), command=command)
+        run_training(resolved, run_directory=target, observer=Observer(), command=command)
         return
     with Progress(run_directory=target) as progress:
         summary = run_training(resolved, run_directory=target, observer=progress, command=command)

@@ -1,4 +1,4 @@
-"""The collect stage: raw rows to candidates; a row that is none is turned away with its reason and as it was found."""
+"""The collect stage: raw rows to candidates; a row that is none is rejected with its reason, as it was found."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _show_raw(row: RawRow) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return a value that JSON can hold: bytes as text where they are UTF-8, what parquet adds as its text."""
+    """Return a value that JSON can hold: bytes as text if they are UTF-8, what parquet adds as its text."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

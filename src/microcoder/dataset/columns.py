@@ -41,7 +41,7 @@ class JoinSettings(Config):
     row_key: str = ""
     """The column of the source's rows that it is compared with, `a.b` inside an object; `key` where none is given."""
     into: str = ""
-    """A column that takes them as a list, where many belong to one row; where none is given, one belongs to each row
+    """A column that takes them as a list, if many belong to one row; if none is given, one belongs to each row
     and its columns become the row's, save those that the row has itself."""
 
 

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from microcoder.errors import DataError
 from microcoder.evaluator import check_problem
 from microcoder.formats.candidates import Rejection
-from microcoder.formats.catalogue import FORMATS
-from microcoder.formats.lookup import load_format
+from microcoder.formats.catalogue import FORMATS, load_format
+from microcoder.formats.rows import HINDERED
 from microcoder.types import Problem
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from microcoder.dataset.sources import Source
 
 _ROWS_AT_ONCE = 1 << 20
-_UNUSABLE = ("gives_points", "needs_files", "file_io", "interactive")
-"""Flags of the formats that say: these tests do not judge a program that reads stdin and writes stdout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ def _read_problem(source: Source, row: RawRow) -> Problem | str:
     candidate = collect_row(source, row)
     if isinstance(candidate, Rejection):
         return candidate.reason
-    if flags := sorted(set(candidate.flags) & set(_UNUSABLE)):
+    if flags := sorted(HINDERED.keys() & set(candidate.flags)):
         return flags[0]
     if not candidate.tests:
         return "no_tests"

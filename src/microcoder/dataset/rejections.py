@@ -50,7 +50,7 @@ REASONS: dict[str, str] = {
     "not_selected": "more problems in its band than wanted (`target`)",
     "row_fault": "our own code failed on it: a fault of ours, please report it",
 }
-"""Reason code to its meaning; docs/dataset.md shows the same table."""
+"""Reason code to its meaning; docs/dataset-reasons.md shows the same table."""
 
 
 def reject(candidate: Candidate, stage: Stage, reason: str, detail: str = "") -> Rejection:

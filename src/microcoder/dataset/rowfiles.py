@@ -35,9 +35,9 @@ class RawRow:
     place: str
     """File and place in it."""
     values: Mapping[str, Any] | None
-    """Its fields; None where it could not be read."""
+    """Its fields; None if it could not be read."""
     raw: bytes = b""
-    """As it stands in the file, where the file has rows as text."""
+    """As it stands in the file, if the file has rows as text."""
     fault: Fault | None = None
 
 
@@ -250,7 +250,7 @@ def _import_pyarrow(path: Path) -> Any:
 
 
 def _size_of_parquet(path: Path) -> tuple[int, int]:
-    """Return a file's rows and their bytes, unpacked; one row where it cannot be read."""
+    """Return a file's rows and their bytes, unpacked; one row if it cannot be read."""
     pyarrow = _import_pyarrow(path)
     try:
         metadata = pyarrow.parquet.read_metadata(path)

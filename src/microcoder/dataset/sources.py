@@ -20,11 +20,11 @@ from microcoder.dataset import hub, rowfiles
 from microcoder.dataset.columns import Joined, JoinSettings, complete_rows
 from microcoder.dataset.rowfiles import FilePart, RawRow
 from microcoder.errors import DataError
+from microcoder.formats.catalogue import load_format
 from microcoder.formats.format import Folders, Format
-from microcoder.formats.lookup import load_format
 
 MAX_FOLDER_BYTES = 1 << 30
-"""A folder that holds more than this is turned away."""
+"""A folder that holds more than this is rejected."""
 
 
 @dataclass(frozen=True, slots=True)

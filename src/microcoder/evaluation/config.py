@@ -10,9 +10,9 @@ from pydantic import Field, JsonValue, Tag, model_validator
 
 from microcoder.config import Config, kind_or
 from microcoder.dataset.benchmarks.mbpp import Split
-from microcoder.training.extractor_config import ExtractorConfig
 from microcoder.training.judge_config import SandboxConfig
 from microcoder.training.prompt_config import PromptConfig
+from microcoder.training.reward_config import ExtractorConfig
 from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect
 
 

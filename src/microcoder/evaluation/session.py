@@ -31,10 +31,10 @@ from microcoder.evaluator.submissions import verdict_record
 from microcoder.evaluator.verdict_files import digest_input
 from microcoder.extensions import describe_file
 from microcoder.files import append_row, check_unchanged, write_json, write_rows
-from microcoder.formats.lookup import find_source
+from microcoder.formats.catalogue import find_source
 from microcoder.prompts import Asker
-from microcoder.training.extractor_config import build_extractor
 from microcoder.training.manifest import changed_keys, describe_changes, describe_start, digest_keys
+from microcoder.training.reward_config import build_extractor
 from microcoder.types import Problem, Program, Verdict
 
 _TESTS_AT_ONCE_BYTES = 256 << 20

@@ -1,4 +1,4 @@
-"""A test alone on the machine, where the workers of a judge are spread over several processes.
+"""A test alone on the machine, if the workers of a judge are spread over several processes.
 
 A process whose test is to run alone asks. The judge pauses every process; each says so once none of its tests runs.
 Then who asked first is granted its turn, says when it is over, the next one follows, and at last all are resumed.

@@ -1,6 +1,6 @@
 """Which programs may run several tests in one process: those that cannot carry state to the next test.
 
-A process of its own for every test costs more than most tests do. Tests may share one where nothing can get from one
+A process of its own for every test costs more than most tests do. Tests may share one if nothing can get from one
 test to the next: the process starts each in a fresh main module with fresh streams, and the program is one of those
 that `find_obstacle` finds nothing against. That is a list of what is allowed, not of what is forbidden: a program
 that names anything else keeps a process a test.
@@ -266,7 +266,7 @@ class _Screen(ast.NodeVisitor):
             if module in ("sys", "os", "io", *PACKAGES):
                 raise Obstacle(f"it imports all of {module}")
             for name in public_names(module):
-                # Whether the program uses it or not; what it uses is checked where it does.
+                # Whether the program uses it or not; what it uses is checked if it does.
                 self._learn(name, (module, name))
 
     def _add(self, name: str, meaning: tuple[str, str]) -> None:

@@ -70,7 +70,7 @@ class Pace:
     """How fast this machine runs at best, and of late; shared by the workers of a judge."""
 
     def __init__(self, best: Mapping[str, float] | None = None) -> None:
-        """Note what the programs took at best, where that was seen before."""
+        """Note what the programs took at best, if that was seen before."""
         self._lock = threading.Lock()
         self._best: dict[str, float] = dict(best or {})
         self._recent: deque[float] = deque([1.0], maxlen=_NUM_RECENT)
@@ -83,7 +83,7 @@ class Pace:
 
     @property
     def slowdown(self) -> float:
-        """The most that neighbours cost of late, where that was looked at; 1 on a quiet machine."""
+        """The most that neighbours cost of late, if that was looked at; 1 on a quiet machine."""
         with self._lock:
             return max(self._recent)
 

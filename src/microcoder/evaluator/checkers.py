@@ -6,7 +6,7 @@
 | `kattis`  | input answer feedback/ arguments  | the output | 42    | 43    | the checker broke |
 
 A checker that broke is asked about the problem's own answer in place of the output. Where it decides about that one, it
-works, and the output that broke it is wrong; where it breaks there, too, nothing is known about the program.
+works, and the output that broke it is wrong; if it breaks there, too, nothing is known about the program.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@
 | `value`       | how one list, tuple, set, dict or string is written: spacing, line breaks, quotes, `None`/`null` |
 | `value_lines` | the same, line by line                                                                        |
 
-Order and number of tokens always matter; a set is a set only where the expected output is written as one; extra
+Order and number of tokens always matter; a set is a set only if the expected output is written as one; extra
 output is wrong. A wrong output costs no more than reading it as far as it is right.
 """
 

@@ -14,7 +14,7 @@ from microcoder.evaluator.values import Pairs, name_of, show
 from microcoder.types import Checker
 
 TOLERANCE = 1e-5
-"""LeetCode's: absolute or relative, only where the expected number is real."""
+"""LeetCode's: absolute or relative, only if the expected number is real."""
 _BY_DEFAULT = Tolerance(TOLERANCE, TOLERANCE)
 
 
@@ -158,7 +158,7 @@ def _has_real(value: object) -> bool:
 
 
 def _key(value: object, is_nested: bool, *, is_returned: bool) -> str:
-    """Return a text that values share only where they are equal, up to order where it is free."""
+    """Return a text that values share only if they are equal, up to order where it is free."""
     if isinstance(value, int):
         return hex(value)
     if isinstance(value, str):

@@ -52,7 +52,7 @@ class JudgingEnvironment:
 
 
 def describe_environment(packages: PackageShelf, call_stack: str) -> JudgingEnvironment:
-    """Return what programs of a judge run on; its packages are installed first where they are not there.
+    """Return what programs of a judge run on; its packages are installed first if they are not there.
 
     Args:
         packages: those of the judge.

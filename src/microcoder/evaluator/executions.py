@@ -72,7 +72,7 @@ class Invocation:
 
 
 def longest_wall_seconds(cpu_seconds: float) -> float:
-    """Return how long a run may take on the clock where so much CPU time is the most that is allowed."""
+    """Return how long a run may take on the clock if so much CPU time is the most that is allowed."""
     return limits_for(cpu_seconds, 0, 0).wall_seconds
 
 

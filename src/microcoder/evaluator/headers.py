@@ -1,6 +1,6 @@
 """Headers kept precompiled, so that a compiler need not read the standard library anew for every program.
 
-    <root>/headers/<digest>/bits/stdc++.h.gch   what g++ takes where a program includes that header before all else
+    <root>/headers/<digest>/bits/stdc++.h.gch   what g++ takes if a program includes that header before all else
     <root>/headers/<digest>/bits/stdc++.h       leads to the header itself, for a second include of it
     <root>/headers/<digest>/header.json         what it was made from: a folder for each compiler, version and header
     <root>/headers/.<digest>.lock               held while it is made
@@ -63,7 +63,7 @@ def find_places() -> tuple[Path, ...]:
 
 
 def find_toolchain(language: Language) -> tuple[str, ...]:
-    """Return what a build may read, with the folders of headers, made first where that is possible.
+    """Return what a build may read, with the folders of headers, made first if that is possible.
 
     A sandbox sees the headers that are made later only in a folder which was there when it started.
     """
@@ -102,7 +102,7 @@ def find_problem() -> str:
 def make_header(
     language: Language, header: str, *, layers: Collection[str] = LAYERS, nice: int = 0, waits: bool = True
 ) -> Path:
-    """Return the folder of a header, made first where it is not there yet.
+    """Return the folder of a header, made first if it is not there yet.
 
     It is made in a sandbox of its own, from the system's files alone: no program has been there.
 

@@ -5,7 +5,7 @@ counts for each thread (run time, time in the run queue, turns) can be read by a
 Programs must not be able to stay by making themselves wait:
 
 - a thread's waiting counts only beyond what its own siblings ran meanwhile;
-- waiting counts at most 100 times what was run, and 3 times where turns were shorter than 0.1 ms: only a program that
+- waiting counts at most 100 times what was run, and 3 times if turns were shorter than 0.1 ms: only a program that
   gives the processor up by itself has such short ones.
 
 Threads that have ended count with their run time alone.
@@ -25,7 +25,7 @@ _SHORTEST_EXTENSION_SECONDS = 0.05
 _IN_THE_QUEUE_SECONDS = 0.25
 """How long to wait for a thread that is in the queue, or at work, now: its waiting is counted once it has ended."""
 _BLIND_FACTOR = 3.0
-"""How much longer a test may take where the kernel does not say how long it waited."""
+"""How much longer a test may take if the kernel does not say how long it waited."""
 _STUCK_FACTOR = 100.0
 """A test that takes this many times its wall limit ends as a fault of the machine."""
 _HELD_UP_STATES = frozenset("RTtD")
@@ -61,7 +61,7 @@ def extend(
     """Return how much longer a test may take whose wall limit is spent, 0 to end it; and the CPU time seen.
 
     Args:
-        pid: its process; 0 if unknown, negative where it has ended.
+        pid: its process; 0 if unknown, negative if it has ended.
         limit_seconds: its wall limit.
         counted_seconds: its wall time so far, less what the watch itself could not follow.
         real_seconds: its wall time so far.
@@ -144,7 +144,7 @@ def is_held_up(pid: int) -> bool:
 
 
 def pid_of(descriptor: int) -> int:
-    """Return the process of a pidfd, as seen from here: negative where it has ended, 0 if unknown."""
+    """Return the process of a pidfd, as seen from here: negative if it has ended, 0 if unknown."""
     try:
         with open(f"/proc/self/fdinfo/{descriptor}") as file:
             return next((int(line.split()[1]) for line in file if line.startswith("Pid:")), 0)

@@ -59,7 +59,7 @@ def make_memory_file(data: bytes) -> int:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write a file from its start, where its position stays."""
+    """Write a file from its start; its position stays."""
     num_written = os.pwrite(descriptor, data, 0)
     while num_written < len(data):
         num_written += os.pwrite(descriptor, memoryview(data)[num_written:], num_written)

@@ -25,7 +25,7 @@ from microcoder.types import Problem, Program, Verdict
 
 def main() -> None:
     """Serve a socket, then end with all sandboxes; arguments: the parent's process id, the descriptor."""
-    # Also where another process has the other end of the socket, such as a fork of the one that ended.
+    # Also if another process has the other end of the socket, such as a fork of the one that ended.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv[-2]):
         # It ended before it could be tied to us.

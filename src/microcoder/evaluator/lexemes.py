@@ -31,7 +31,7 @@ class Unreadable(ValueError):
 
 @dataclass(slots=True)
 class Braces:
-    """A set, or a dict where it has keys: then as many as items."""
+    """A set, or a dict if it has keys: then as many as items."""
 
     items: list[Node] = field(default_factory=list)
     keys: list[Node] = field(default_factory=list)
@@ -45,7 +45,7 @@ def lexemes(text: str) -> Iterator[str]:
     """Return brackets, commas, colons, quoted strings and words; tuples as lists and constants as Python's.
 
     Raises:
-        Unreadable: where the iteration comes to something else.
+        Unreadable: if the iteration comes to something else.
     """
     return chain.from_iterable(map(_respell, _windows(text)))
 
@@ -126,7 +126,7 @@ def read(text: str, most_lexemes: int) -> Node:
 
 
 def unquote(quoted: str) -> str:
-    """Return the content of a string literal; where its escapes are not JSON's, the escaped text."""
+    """Return the content of a string literal; if its escapes are not JSON's, the escaped text."""
     body = quoted[1:-1]
     if "\\" not in body:
         return body

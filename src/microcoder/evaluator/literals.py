@@ -59,7 +59,7 @@ def same_compacted(text: str, expected: str) -> bool:
     """Whether two normal texts of values line by line, without strings, differ in spaces beside brackets and commas,
     in tuples and lists, and in how constants are spelled.
 
-    It looks at the whole text at once, where `same_literal` takes a while for each of many lines.
+    It looks at the whole text at once, whereas `same_literal` takes a while for each of many lines.
     """
     if any(quote in text or quote in expected for quote in QUOTES) or not _IN_BRACKETS.fullmatch(expected):
         return False

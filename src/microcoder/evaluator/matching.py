@@ -27,7 +27,7 @@ def match_all(
         found: as many items as wanted.
         wanted: the items to be found.
         agree: whether an item agrees with a wanted one.
-        near: the wanted indexes that an item can agree with at all; every one where none is given.
+        near: the wanted indexes that an item can agree with at all; every one if none is given.
 
     Returns:
         The index of the first item found that cannot be paired, or None if all are.
@@ -54,7 +54,7 @@ class _Pairing:
         self._num_steps = 0
 
     def add(self, start: int) -> bool:
-        """Pair one more item, moving others where needed; False if that is impossible or takes too long."""
+        """Pair one more item, moving others if needed; False if that is impossible or takes too long."""
         for theirs in self._near(start):
             if theirs not in self._found_of and self._agrees(start, theirs):
                 self._pair(start, theirs)

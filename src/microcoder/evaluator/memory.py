@@ -66,7 +66,7 @@ class ProblemShelf:
             DataError: its tests or its checker cannot be used.
         """
         language = language_of(problem)
-        # A language has several names, and one of its versions is meant where none is named.
+        # A language has several names, and one of its versions is meant if none is named.
         named = {"language": language.name, "language_version": language.version}
         content = tuple((judged_by(problem) | named).values())
         with self._lock:

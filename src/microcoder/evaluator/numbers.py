@@ -4,7 +4,7 @@ Without a tolerance of the problem, a real number may be off by 1e-6 (a returned
 
 - never by more than half a hundredth, so that neither a half nor a cent is lost however large the number;
 - a number expected in fixed-point notation with up to five decimals is what rounds to it;
-- an integer stands for a real number only where 1e-6 holds both ways: 3 for 3.0000001, never 0 for 5e-7.
+- an integer stands for a real number only if 1e-6 holds both ways: 3 for 3.0000001, never 0 for 5e-7.
 
 Beyond what a double holds, two units in its last place are always allowed, and 1e-12 of a number as long as it still
 rounds to the one expected. A tolerance that the problem states is taken as stated.
@@ -54,7 +54,7 @@ def without_zero_fraction(token: str) -> str:
 
 
 def numbers_agree(token: str, wanted: str) -> bool:
-    """Whether a token is the expected number where the problem states no tolerance; False if none is expected."""
+    """Whether a token is the expected number if the problem states no tolerance; False if none is expected."""
     if _INTEGER.fullmatch(wanted):
         whole = without_zero_fraction(token)
         return whole == wanted or (whole in ("0", "-0") and wanted in ("0", "-0"))

@@ -3,7 +3,7 @@
     <root>/<digest>/             one profile for one Python: what is imported from, and `profile.json`, which says so
     <root>/.<digest>.lock        held while it is made
 
-The root is MICROCODER_PACKAGES where that is set. Else folders are looked for in the user's cache
+The root is MICROCODER_PACKAGES if that is set. Else folders are looked for in the user's cache
 (~/.cache/microcoder/packages) and then where root puts them for everybody (/var/cache/microcoder/packages).
 """
 
@@ -77,7 +77,7 @@ def find_folder(profile: PackageProfile, interpreter: Interpreter) -> Path | Non
 
 
 def install_packages(profile: PackageProfile, interpreter: Interpreter) -> Path:
-    """Return the folder of a profile, made first where it is not there yet.
+    """Return the folder of a profile, made first if it is not there yet.
 
     Raises:
         EvaluatorFault: the packages cannot be installed, or the folder cannot be written; why.
@@ -144,7 +144,7 @@ class PackageShelf:
         self._provided: dict[str, ProvidedPackages] = {}
 
     def provide(self, interpreter: Interpreter) -> ProvidedPackages:
-        """Return what programs of this Python may import, installed first where it is not there; it never raises."""
+        """Return what programs of this Python may import, installed first if it is not there; it never raises."""
         with self._lock:
             key = interpreter.executable
             if key not in self._provided:
@@ -158,7 +158,7 @@ _failures_lock = threading.Lock()
 
 
 def provide_packages(profile: PackageProfile, interpreter: Interpreter) -> ProvidedPackages:
-    """Return what there is of a profile, installed first where it is not there; a failure is loud, and no exception."""
+    """Return what there is of a profile, installed first if it is not there; a failure is loud, and no exception."""
     if not profile.packages:
         return ProvidedPackages(profile, "")
     digest = folder_digest(profile, interpreter)

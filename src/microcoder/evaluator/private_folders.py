@@ -29,11 +29,11 @@ def reserve_name() -> str:
 
 
 def remove(path: str) -> None:
-    """Remove the folder of a sandbox that was ended, where it had one.
+    """Remove the folder of a sandbox that was ended, if it had one.
 
     A process that was just killed may write once more; a folder that stays all the same is found by `sweep`.
     """
-    # It needs what Windows lacks, where this module can be imported all the same.
+    # Imported here: Windows lacks it, and this module can be imported there all the same.
     from microcoder.evaluator.sandbox.folders import PRIVATE_MODE, empty_folder
 
     for _ in range(_TRIES):

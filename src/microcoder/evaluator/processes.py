@@ -1,7 +1,7 @@
 """Workers spread over several processes, since one Python process keeps up with few of them.
 
 Each process is a fresh interpreter with threads and sandboxes of its own (`judge_process`). Programs go to the one that
-has the fewest, as places become free; a process is started where there is more work than the others have places for.
+has the fewest, as places become free; a process is started if there is more work than the others have places for.
 One that ends takes no verdict with it: what it had goes to another one, once.
 """
 
@@ -174,7 +174,7 @@ class Processes:
         self._distribute()
 
     def _distribute(self) -> None:
-        """Give work to the processes that have places, and start another where it is needed."""
+        """Give work to the processes that have places, and start another if it is needed."""
         given: list[tuple[_Process, int, _Item]] = []
         dropped: list[tuple[Work, str]] = []
         with self._lock:
@@ -204,7 +204,7 @@ class Processes:
         return most_workers(member.size) / member.size if has_all else 1.0
 
     def _start_another(self) -> bool:
-        """Start a process where there is more work than those that start will have places for.
+        """Start a process if there is more work than those that start will have places for.
 
         Returns:
             Whether any process runs, or may come to run.
@@ -219,7 +219,7 @@ class Processes:
 
 
 class _Process:
-    """One of the processes, as the judge sees it; started again where it is needed after it has ended."""
+    """One of the processes, as the judge sees it; started again if it is needed after it has ended."""
 
     def __init__(self, pool: Processes, size: int) -> None:
         self.size = size
@@ -257,7 +257,7 @@ class _Process:
         return self._num_given
 
     def give(self, number: int, work: Work) -> None:
-        """Send it work, with the problem where it does not have that yet."""
+        """Send it work, with the problem if it does not have that yet."""
         if work.problem is None:
             self.send(channel.RUN, number, work.invocation)
             return
@@ -282,7 +282,7 @@ class _Process:
         return known.prepared.problem
 
     def send(self, *message: object) -> None:
-        """Send it a message, where it runs."""
+        """Send it a message, if it runs."""
         if (opened := self._channel) is not None:
             opened.send(*message)
 
@@ -304,7 +304,7 @@ class _Process:
             self.process.terminate()
 
     def end(self, latest: float) -> None:
-        """Wait for its end, and enforce it where that takes too long."""
+        """Wait for its end, and enforce it if that takes too long."""
         if self._thread is None:
             return
         self._thread.join(max(0.0, latest - time.monotonic()))
@@ -342,7 +342,7 @@ class _Process:
             self._pool.note_end(self, failure)
 
     def _see_end(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait for the end of a process that has hung up, and enforce it where that takes too long."""
+        """Wait for the end of a process that has hung up, and enforce it if that takes too long."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_CLOSE_SECONDS)
         process.kill()

@@ -43,7 +43,7 @@ class SandboxKind:
     builds: str = ""
     """The language that it compiles; empty for one that runs programs."""
     runs: str = ""
-    """The language whose runtime it gives room to; empty where programs are Python's or binaries."""
+    """The language whose runtime it gives room to; empty if programs are Python's or binaries."""
 
 
 class _Common(TypedDict):
@@ -72,7 +72,7 @@ class Sandboxes:
 
         Args:
             layers: the layers of isolation to put on.
-            unsafe: use them even where a required layer is missing.
+            unsafe: use them even if a required layer is missing.
             nice: how far programs stand back from other work.
             inputs: where inputs are shared with other workers.
             packages: what programs may import.
@@ -88,7 +88,6 @@ class Sandboxes:
         self._failed_starts = 0
         self._start_failure = ""
         self._rests_until = 0.0
-        self._has_held = False
         self._is_closed = False
         self.level = ""
         """Isolation of the latest sandbox."""
@@ -159,11 +158,10 @@ class Sandboxes:
         return self._started[kind]
 
     def _start_again(self, kind: SandboxKind) -> Sandbox:
-        """Start a sandbox; if an earlier one was accepted, try twice: this one may have been killed while it
-        started."""
+        """Start a sandbox; try twice, since it may have been killed while it started."""
         if self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
             raise EvaluatorFault(f"gave up after {self._failed_starts} failed starts: {self._start_failure}")
-        for is_last in (False, True) if self._has_held else (True,):
+        for is_last in (False, True):
             try:
                 sandbox = self._start(kind)
             except EvaluatorFault as fault:
@@ -172,7 +170,7 @@ class Sandboxes:
                 if is_last:
                     raise
             else:
-                self._failed_starts, self._has_held = 0, True
+                self._failed_starts = 0
                 return sandbox
         raise AssertionError("the last try returned or raised")
 

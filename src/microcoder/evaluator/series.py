@@ -35,7 +35,7 @@ class Series:
         """
         self.cpu_seconds = cpu_seconds
         self.first: tuple[int, bytes] | None = None
-        """Status and output of the first test, where it ended."""
+        """Status and output of the first test, if it ended."""
         self.num_ended = 0
         """How many were looked at: all that ended, up to one that is not right."""
         self.result: Result | None = None

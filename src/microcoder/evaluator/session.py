@@ -212,7 +212,7 @@ class Session:
                 break
 
     def _choose_together(self, trial: _Trial, results: list[TestResult]) -> Sequence[PreparedTest]:
-        """Return the next tests, where they may share a process and that pays."""
+        """Return the next tests, if they may share a process and that pays."""
         is_plain = isinstance(trial.loaded, LoadedProgram) and not (trial.reads_by_name or trial.writes_by_name)
         if not is_plain or (results and results[-1].verdict is not Outcome.ACCEPTED):
             return ()

@@ -30,14 +30,14 @@ class Sharing:
     shared: int = 0
     """Tests that were accepted in a process that they shared."""
     fallbacks: int = 0
-    """Shared processes that ended before their time, where a test behind the first was not accepted."""
+    """Shared processes that ended before their time, if a test behind the first was not accepted."""
     rechecked: int = 0
     """Tests that were judged in a shared process and run again alone, a sample of one in a hundred processes."""
     differences: int = 0
     """Of these, the ones that are accepted in one place and not in the other: there should be none."""
 
     def choose(self, code: str, problem: PreparedProblem, num_done: int) -> Sequence[PreparedTest]:
-        """Return the next tests that are to share a process; none if they may not, or where that does not pay.
+        """Return the next tests that are to share a process; none if they may not, or if that does not pay.
 
         Args:
             code: of the program.

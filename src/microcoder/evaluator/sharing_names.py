@@ -1,6 +1,6 @@
 """What programs that share a process may name of the library and of Python itself.
 
-Of a module they may name what it publishes, where that is a function, a class or a constant: nothing that holds a state
+Of a module they may name what it publishes, if that is a function, a class or a constant: nothing that holds a state
 of its own, acts on things by a name that is computed, keeps a register, or tells how old the process is.
 """
 

@@ -22,7 +22,7 @@ class Counts:
     shared: int = 0
     """Tests that were accepted in a process that they shared."""
     fallbacks: int = 0
-    """Shared processes that ended before their time, where a test behind the first was not accepted."""
+    """Shared processes that ended before their time, if a test behind the first was not accepted."""
     rechecked: int = 0
     """Tests that were judged in a shared process and, as a sample, run again alone."""
     differences: int = 0

@@ -22,7 +22,7 @@ _TRAILING = re.compile("(?<![ \t\v\f])[ \t\v\f]++(?=\n)")
 _SPLIT_ELSEWHERE = re.compile("[\x1c-\x1f]")
 
 Agree = Callable[[str, str], bool]
-"""Whether a piece agrees with the expected one, where the two differ as text."""
+"""Whether a piece agrees with the expected one, if the two differ as text."""
 
 
 def tokens(text: str) -> Iterator[str]:

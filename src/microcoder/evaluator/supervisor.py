@@ -143,7 +143,7 @@ class LoadedProgram:
         return TestTask(self.source, self.cache, stdin, **options)
 
     def rejection(self) -> str | None:
-        """Return the compiler's message where the source does not compile."""
+        """Return the compiler's message if the source does not compile."""
         if os.pread(self.cache, 1, 0) != REJECTED:
             return None
         return os.pread(self.cache, MAX_MESSAGE, 1).decode("utf-8", "replace")
@@ -226,7 +226,7 @@ class Sandbox:
         self._layers = [layer for layer in LAYERS if layer in layers]
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
-        """A descriptor to name where a task has no source."""
+        """A descriptor to name if a task has no source."""
         self._start()
 
     @property

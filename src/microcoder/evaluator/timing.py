@@ -42,7 +42,7 @@ class TimedRuns:
         """Tests that were run again because something else than a limit killed them."""
 
     def begin_program(self) -> None:
-        """Let one test of the next program be run again where neighbours slow it."""
+        """Let one test of the next program be run again if neighbours slow it."""
         self._has_rerun = False
         self._turn.begin_program()
 

@@ -29,7 +29,7 @@ from microcoder.types import CHECKER_FAULT, SIBLING_LIMIT, Checker, Outcome, Tes
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 _NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
 _ABORTED = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
-"""How runtimes end where they cannot go on."""
+"""How runtimes end if they cannot go on."""
 _NEARLY_ALL = 0.9
 _MAX_DETAIL = 200
 _MAX_OUTPUT = 2000
@@ -168,7 +168,7 @@ def _result(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestRe
 
 
 def _beginning(run: Run) -> str | None:
-    """Return what a reader needs to see of an output; a value as JSON where it is one, as the expected value is."""
+    """Return what a reader needs to see of an output; a value as JSON if it is one, as the expected value is."""
     if run.wire is None:
         text, num_more = run.stdout[: 4 * _MAX_OUTPUT].decode("utf-8", "backslashreplace"), run.stdout_bytes
         return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {num_more} bytes]"

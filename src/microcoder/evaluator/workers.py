@@ -28,7 +28,7 @@ _MOST_THREADS = 8
 
 
 def count_processes(num_workers: int) -> int:
-    """Return how many processes so many workers are spread over; 0 where threads of one do as well."""
+    """Return how many processes so many workers are spread over; 0 if threads of one do as well."""
     return 0 if num_workers <= _MOST_THREADS else -(-num_workers // _MOST_THREADS)
 
 
@@ -112,7 +112,7 @@ class Workers:
         """Start nothing yet.
 
         Args:
-            size: threads at most; one is started where there is work for it.
+            size: threads at most; one is started if there is work for it.
             settings: what they have in common.
             packages: what programs may import.
             gate: for tests that are to run alone.
@@ -200,7 +200,7 @@ class Workers:
         self._inputs.close()
 
     def _call_up(self) -> None:
-        """Put one more to work where work and a place for it are waiting; with the lock held."""
+        """Put one more to work if work and a place for it are waiting; with the lock held."""
         num_wanted = min(self._num_open, len(self.sessions))
         if not self._gate.call_up() and len(self._threads) < num_wanted and not self._is_closed:
             self._start_thread()

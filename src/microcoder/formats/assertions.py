@@ -17,29 +17,18 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from microcoder.formats.calls import NotACall, PositionalParameters, write_call
+from microcoder.formats.calls import NotACall, arrange, write_call
+from microcoder.formats.candidates import DecodedTests
 from microcoder.formats.text import parse_python, shorten
-from microcoder.types import Call, Checker, TestCase
+from microcoder.types import Call, Checker
 
 _BUILDERS = {"list_node": "ListNode", "tree_node": "TreeNode"}
 _SAME = ("is_same_list", "is_same_tree")
 _WORDS = {"inf": math.inf, "nan": math.nan, "null": None, "true": True, "false": False}
 _ROOTS = ("Solution", "solution", "my_solution", "sol")
-
-
-@dataclass(frozen=True, slots=True)
-class Asserted:
-    """What the assertions of a row came to."""
-
-    tests: tuple[TestCase, ...]
-    dropped: tuple[str, ...] = ()
-    """Why each assertion that is no test was left out."""
-    checker: Checker = field(default_factory=Checker)
-    call: Call | None = None
-    """What arguments and results are, where the assertions say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +64,18 @@ class _Bound(NamedTuple):
 _Names = Mapping[str, _Bound]
 
 
-def read_assertions(source: str, *, called: Collection[str], signature: PositionalParameters | None = None) -> Asserted:
+def read_assertions(source: str, *, called: Collection[str], parameters: Sequence[str] = ()) -> DecodedTests:
     """Read the assertions of a test program, those inside its functions included.
 
     Args:
         source: the program: bare assertions, `def check(candidate)`, or a pytest file.
         called: names under which the function is called, also as a method of the solution.
-        signature: gives named arguments their places.
+        parameters: of the function, give named arguments their places.
     """
     tree = parse_python(source)
     if tree is None:
-        return Asserted((), (f"no Python: {shorten(source, 60)}",))
-    reader = _Reader(called, signature or PositionalParameters(()))
+        return DecodedTests(dropped=(f"no Python: {shorten(source, 60)}",))
+    reader = _Reader(called, parameters)
     reader.read(tree.body, {})
     return reader.asserted()
 
@@ -94,11 +83,13 @@ def read_assertions(source: str, *, called: Collection[str], signature: Position
 def cut_calls(test: ast.expr, called: Collection[str]) -> Cut:
     """Take the calls of an answer's function, outermost first, out of what an assertion says."""
     cutter = _Cutter(set(called))
-    rest = cutter.visit(copy.deepcopy(test))
+    rest = cutter.visit(test)
     return Cut(tuple(cutter.calls), rest)
 
 
-class _Cutter(ast.NodeTransformer):
+class _Cutter(ast.NodeVisitor):
+    """Returns what it visits: the same node, or a copy of it where a call inside it was taken out."""
+
     def __init__(self, called: Collection[str]) -> None:
         self.calls: list[ast.Call] = []
         self._called = called
@@ -112,10 +103,29 @@ class _Cutter(ast.NodeTransformer):
             case _:
                 is_answer = False
         if not is_answer:
-            self.generic_visit(node)
-            return node
+            return self.generic_visit(node)
         self.calls.append(node)
         return ast.Subscript(ast.Name(RESULTS, ast.Load()), ast.Constant(len(self.calls) - 1), ast.Load())
+
+    def generic_visit(self, node: ast.AST) -> Any:
+        changed: dict[str, Any] = {}
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                # Constants are most of what a long literal holds.
+                items = [
+                    self.visit(one) if isinstance(one, ast.AST) and type(one) is not ast.Constant else one
+                    for one in value
+                ]
+                if any(new is not old for new, old in zip(items, value, strict=True)):
+                    changed[name] = items
+            elif isinstance(value, ast.AST) and (item := self.visit(value)) is not value:
+                changed[name] = item
+        if not changed:
+            return node
+        fresh = copy.copy(node)
+        for name, value in changed.items():
+            setattr(fresh, name, value)
+        return fresh
 
 
 def _is_result(node: ast.expr) -> bool:
@@ -141,8 +151,8 @@ def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
 
 
 class _Reader:
-    def __init__(self, called: Collection[str], signature: PositionalParameters) -> None:
-        self._called, self._signature = set(called), signature
+    def __init__(self, called: Collection[str], parameters: Sequence[str]) -> None:
+        self._called, self._parameters = set(called), parameters
         self._claims: list[_Claim] = []
         self._dropped: list[str] = []
 
@@ -166,7 +176,7 @@ class _Reader:
                 case _:
                     self._read_other(statement, names)
 
-    def asserted(self) -> Asserted:
+    def asserted(self) -> DecodedTests:
         """Return what was read; one tolerance for all, for a problem has one checker."""
         tolerances = {(c.absolute, c.relative) for c in self._claims if (c.absolute, c.relative) != (None, None)}
         chosen = min(tolerances, key=lambda t: (t[0] or 0, t[1] or 0), default=None)
@@ -183,7 +193,7 @@ class _Reader:
                 except NotACall as error:
                     dropped.append(str(error))
         checker = Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
-        return Asserted(tuple(tests), tuple(dropped), checker, call)
+        return DecodedTests(tuple(tests), checker=checker, call=call, dropped=tuple(dropped))
 
     def _call(self) -> Call | None:
         """Return what arguments and results are: nodes where at least half of the claims say so."""
@@ -288,7 +298,8 @@ class _Reader:
                 named_kinds |= dict.fromkeys(value, "json")
             else:
                 raise NotACall(f"no named arguments: {_show(keyword.value)}")
-        return self._signature.arrange(positional, named), tuple(self._signature.arrange(kinds, named_kinds))
+        arguments = arrange(self._parameters, positional, named)
+        return arguments, tuple(arrange(self._parameters, kinds, named_kinds))
 
 
 class _Literals(ast.NodeTransformer):

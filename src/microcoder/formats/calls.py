@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from microcoder.formats.text import is_comparable, is_json_value, read_json, shorten, write_json
@@ -15,36 +14,30 @@ class NotACall(ValueError):
     """A test cannot be written as JSON arguments and a JSON value."""
 
 
-@dataclass(frozen=True, slots=True)
-class PositionalParameters:
-    """The parameters that a function takes by position."""
+def arrange(parameters: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """Return arguments in the order of a function's parameters.
 
-    names: tuple[str, ...]
-
-    def arrange(self, positional: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """Return arguments in the order of the parameters.
-
-        Raises:
-            NotACall: a name is unknown, or an argument before the last one given is missing.
-        """
-        left = dict(named)
-        arguments = list(positional)
-        for name in self.names[len(arguments) :]:
-            if name not in left:
-                break
-            arguments.append(left.pop(name))
-        if left:
-            raise NotACall(f"argument {next(iter(left))!r} has no place among {', '.join(self.names) or 'none'}")
-        return arguments
+    Raises:
+        NotACall: a name is unknown, or an argument before the last one given is missing.
+    """
+    left = dict(named)
+    arguments = list(positional)
+    for name in parameters[len(arguments) :]:
+        if name not in left:
+            break
+        arguments.append(left.pop(name))
+    if left:
+        raise NotACall(f"argument {next(iter(left))!r} has no place among {', '.join(parameters) or 'none'}")
+    return arguments
 
 
-def read_signature(source: str, name: str) -> PositionalParameters | None:
-    """Find the parameters of a function or method in code that may be cut off after its head; None where it is not."""
+def read_parameters(source: str, name: str) -> tuple[str, ...]:
+    """Return what a function or method takes by position, from code that may be cut off after its head."""
     function = find_head(source, name)
     if function is None:
-        return None
+        return ()
     names = [argument.arg for argument in [*function.args.posonlyargs, *function.args.args]]
-    return PositionalParameters(tuple(names[1:] if names[:1] in (["self"], ["cls"]) else names))
+    return tuple(names[1:] if names[:1] in (["self"], ["cls"]) else names)
 
 
 def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:

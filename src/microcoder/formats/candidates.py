@@ -1,4 +1,4 @@
-"""What travels through the pipeline: a problem that is not in the corpus yet, and a row that was turned away.
+"""What travels through the pipeline: a problem that is not in the corpus yet, and a row that was rejected.
 
     raw row -> Candidate -> ... -> Candidate -> Problem        or, at any stage, -> Rejection
 
@@ -8,6 +8,7 @@ Every stage takes a candidate and returns a changed copy or a `Rejection`; nothi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import Field
@@ -77,7 +78,7 @@ class Mutant(Record):
     name: str
     """The mutation and its line, such as `compare/lt_to_le@4`; `known/<place>` for a known-wrong submission."""
     killed_by: tuple[int, ...] = ()
-    """Numbers of tests, from 0, that it was seen to fail; it may fail others."""
+    """Numbers of tests, from 0, that it failed; it may fail others."""
     is_held_out: bool = False
     """It had no part in the choice of tests: the mutation score is measured by these."""
 
@@ -115,6 +116,31 @@ class InputKit(Record):
     """What of it could not be read, and why."""
 
 
+Note = tuple[str, str]
+"""A field, and what was changed or left out on the way to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedTests:
+    """Tests as we write them, what judges them, and what happened on the way."""
+
+    __test__ = False  # not a pytest class
+
+    tests: tuple[TestCase, ...] = ()
+    fn_name: str | None = None
+    checker: Checker = field(default_factory=Checker)
+    notes: tuple[Note, ...] = ()
+    call: Call | None = None
+    harness: str | None = None
+    dropped: tuple[str, ...] = ()
+    """Why each assertion that is no test was left out."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a candidate takes from them."""
+        return {name: getattr(self, name) for name in ("tests", "fn_name", "call", "checker", "harness")}
+
+
 class Candidate(Record):
     """A problem on its way into the corpus."""
 
@@ -126,7 +152,7 @@ class Candidate(Record):
     """File and place in it."""
     url: str = ""
     licence: str = ""
-    """SPDX name, or the words of the source; empty where it says nothing."""
+    """SPDX name, or the words of the source; empty if it says nothing."""
     date: str = ""
     """When the problem was published: ISO, as exact as it is known (2024, 2024-05, 2024-05-17)."""
     platform: str = ""
@@ -250,7 +276,7 @@ class Candidate(Record):
 
 
 class Rejection(Record):
-    """A row that was turned away, with everything needed to see why."""
+    """A rejected row, with everything needed to see why."""
 
     id: str
     dataset: str

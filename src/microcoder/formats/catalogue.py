@@ -1,292 +1,96 @@
-"""Every public format: its name, where it is published, its reader, and by which fields a row of it is known."""
+"""Every public format by its name, and formats by a reference to a reader of the user's own."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
+from microcoder.extensions import Extension, ExtensionSource, load_extension
 from microcoder.formats import (
     apps,
     cms,
-    codecontests,
-    codeforces,
-    deepcoder,
+    contests,
     dmoj,
     dodona,
-    dolci,
     doocs,
-    hardtests,
-    humaneval,
-    intellect,
+    function_benchmarks,
+    functions,
     kattis,
-    kodcode,
-    leetcode,
     livecodebench,
-    mbpp,
-    nemogym,
-    odex,
     own,
     polygon,
-    rstar,
-    synthetic,
+    training_sets,
     verl,
 )
-from microcoder.formats.format import Folders, Format
+from microcoder.formats.candidates import Candidate
+from microcoder.formats.format import Format
+from microcoder.formats.row import Malformed, Row
 
-_PAIRS = '{"inputs": [...], "outputs": [...]}, with "fn_name" where a function is called'
-_ASSERTIONS = "Python assertions that call the answer's function"
-_ALL = (
-    Format(
-        "microcoder",
-        "our own problem lines, and rows that carry one (docs/rows.md)",
-        own.read_own,
-        tests_in="tests",
-        shape='a list of {"input": ..., "output": ...}',
-        # The fields that others do not have: what they say must not be lost where a column was added.
-        marks=tuple(("id", "tests", name) for name in ("fn_name", "checker", "call", "harness", "time_limit_seconds")),
-    ),
-    Format(
-        "apps",
-        "codeparrot/apps",
-        apps.read_apps,
-        "MIT",
-        tests_in="input_output",
-        shape=_PAIRS,
-        marks=(("input_output",),),
-    ),
-    Format(
-        "apps_folder",
-        "APPS as first published, a folder a problem",
-        apps.read_apps_folder,
-        "MIT",
-        Folders(
-            ("question.txt",),
-            ("question.txt", "input_output.json", "solutions.json", "metadata.json", "starter_code.py"),
-        ),
-    ),
-    Format(
-        "taco",
-        "BAAI/TACO, likaixin/TACO-verified",
-        apps.read_apps,
-        "Apache-2.0",
-        tests_in="input_output",
-        shape=_PAIRS,
-        marks=(("input_output", "raw_tags"), ("input_output", "skill_types")),
-    ),
-    Format(
-        "codecontests",
-        "deepmind/code_contests",
-        codecontests.read_code_contests,
-        "CC-BY-4.0",
-        tests_in="public_tests, private_tests, generated_tests",
-        shape='{"input": [...], "output": [...]}',
-        marks=(("private_tests",), ("public_tests",), ("generated_tests",)),
-    ),
-    Format(
-        "codecontests_plus",
-        "ByteDance-Seed/Code-Contests-Plus",
-        codecontests.read_code_contests_plus,
-        "CC-BY-4.0",
-        tests_in="test_cases",
-        shape='a list of {"input": ..., "output": ...}',
-        marks=(("test_cases", "checker"), ("test_cases", "correct_submissions")),
-    ),
-    Format(
-        "livecodebench",
-        "livecodebench/code_generation_lite",
-        livecodebench.read_livecodebench,
-        is_benchmark=True,
-        tests_in="private_test_cases",
-        shape='a list of {"input": ..., "output": ..., "testtype": "stdin" or "functional"}, as JSON or packed',
-        marks=(("private_test_cases",), ("public_test_cases", "question_content")),
-    ),
-    Format(
-        "deepcoder",
-        "agentica-org/DeepCoder-Preview-Dataset",
-        deepcoder.read_deepcoder,
-        "MIT",
-        tests_in="tests",
-        shape=f'{_PAIRS}; or a list of {{"input": ..., "output": ..., "type" or "testtype": ...}}',
-        marks=(("tests", "problem"), ("tests",)),
-    ),
-    Format(
-        "eurus",
-        "PRIME-RL/Eurus-2-RL-Data",
-        verl.read_verl,
-        "MIT",
-        tests_in="reward_model.ground_truth",
-        shape=_PAIRS,
-    ),
-    Format(
-        "synthetic",
-        "PrimeIntellect/verifiable-coding-problems, SYNTHETIC-2-RL",
-        synthetic.read_synthetic,
-        tests_in="verification_info",
-        shape='{"language": ..., "test_cases": [{"type": ..., "input": ..., "output": ...}]}',
-        marks=(("verification_info",),),
-    ),
-    Format(
-        "openr1_verifiable",
-        "open-r1/verifiable-coding-problems-python",
-        synthetic.read_synthetic,
-        tests_in="verification_info",
-        shape='{"language": ..., "test_cases": [{"type": ..., "input": ..., "output": ...}]}',
-        marks=(("verification_info", "problem_statement"),),
-    ),
-    Format(
-        "intellect",
-        "PrimeIntellect/INTELLECT-3-RL (code)",
-        intellect.read_intellect,
-        tests_in="info.tests",
-        shape=_PAIRS,
-        marks=(("info.tests",),),
-    ),
-    Format(
-        "nemogym",
-        "NeMo-Gym's JSON lines, nvidia/Nemotron-3-Nano-RL-Training-Blend (code)",
-        nemogym.read_nemogym,
-        tests_in="verifier_metadata.unit_tests",
-        shape=f'{_PAIRS}; or {{"packed": ...}} of it',
-        marks=(("verifier_metadata.unit_tests",), ("unit_tests",)),
-    ),
-    Format(
-        "dolci",
-        "allenai/Dolci-RL-Zero-Code-7B, Dolci-Think-RL (code)",
-        dolci.read_dolci,
-        tests_in="ground_truth",
-        shape='a list of assertions or of {"input": ..., "output": ...}, as JSON or packed',
-        marks=(("ground_truth", "dataset"), ("ground_truth", "original_dataset"), ("ground_truth", "messages")),
-    ),
-    Format(
-        "openr1_codeforces",
-        "open-r1/codeforces",
-        codeforces.read_codeforces,
-        "CC-BY-4.0",
-        tests_in="official_tests",
-        shape='a list of {"input": ..., "output": ...}',
-        marks=(("official_tests",), ("official_tests", "generated_tests")),
-    ),
-    Format(
-        "kodcode",
-        "KodCode/KodCode-V1",
-        kodcode.read_kodcode,
-        "CC-BY-NC-4.0",
-        tests_in="test",
-        shape="a pytest file that imports the function from `solution`",
-        marks=(("test", "solution", "question"), ("test_code", "solution"), ("test", "test_info"), ("test_code",)),
-    ),
-    Format(
-        "rstar",
-        "microsoft/rStar-Coder",
-        rstar.read_rstar,
-        "CC-BY-4.0",
-        tests_in="inputs, outputs",
-        shape="two lists of one length, as JSON",
-        marks=(("inputs", "outputs", "question"), ("inputs", "outputs", "func_name")),
-    ),
-    Format(
-        "hardtests",
-        "sigcp/hardtests_problems joined with hardtests_tests",
-        hardtests.read_hardtests,
-        tests_in="test_cases",
-        shape='a list of {"input": ..., "output": ...}',
-        marks=(("test_cases", "pid"), ("test_cases", "test_cases_kit")),
-    ),
-    Format(
-        "leetcodedataset",
-        "newfacade/LeetCodeDataset",
-        leetcode.read_leetcodedataset,
-        tests_in="test",
-        shape=f"{_ASSERTIONS} (`def check(candidate)`)",
-        marks=(
-            ("entry_point", "test", "completion"),
-            ("entry_point", "test", "problem_description"),
-            ("entry_point", "test", "starter_code"),
-        ),
-    ),
-    Format(
-        "deepseek_leetcode",
-        "deepseek-ai/DeepSeek-Coder",
-        leetcode.read_deepseek_leetcode,
-        tests_in="test",
-        shape=_ASSERTIONS,
-        marks=(("test", "prompt_sft"),),
-    ),
-    Format(
-        "doocs",
-        "doocs/leetcode",
-        doocs.read_doocs,
-        "CC-BY-SA-4.0",
-        Folders(("README_EN.md", "README.md"), ("README.md", "README_EN.md", "Solution.*")),
-    ),
-    Format(
-        "humaneval",
-        "openai/human-eval, EvalPlus, HumanEval-XL",
-        humaneval.read_humaneval,
-        is_benchmark=True,
-        tests_in="test",
-        shape=f"{_ASSERTIONS} (`def check(candidate)`); or EvalPlus's base_input and plus_input",
-        marks=(("entry_point", "test"), ("entry_point", "plus_input")),
-    ),
-    Format(
-        "mbpp",
-        "google-research/mbpp, EvalPlus",
-        mbpp.read_mbpp,
-        "CC-BY-4.0",
-        is_benchmark=True,
-        tests_in="test_list",
-        shape=f"a list of {_ASSERTIONS}; or EvalPlus's base_input and plus_input",
-        marks=(("test_list",), ("test_list", "test_setup_code"), ("entry_point", "plus_input", "assertion")),
-    ),
-    Format(
-        "odex",
-        "zorazrw/odex",
-        odex.read_odex,
-        "CC-BY-SA-4.0",
-        is_benchmark=True,
-        tests_in="test",
-        shape=_ASSERTIONS,
-        marks=(("intent", "test", "entry_point"), ("entry_point", "test", "test_start")),
-    ),
-    Format(
-        "verl",
-        "verl's RL parquet, PRIME's Eurus-2, Skywork-OR1",
-        verl.read_verl,
-        tests_in="reward_model.ground_truth",
-        shape=f"{_PAIRS}; or a list of assertions",
-        marks=(("reward_model.ground_truth",), ("ground_truth", "extra_info"), ("ground_truth", "data_source")),
-    ),
-    Format(
-        "trl",
-        "JSON lines for TRL's GRPO trainer",
-        verl.read_trl,
-        tests_in="tests, test_cases or ground_truth",
-        shape=f"{_PAIRS}; or a list of tests or assertions",
-        marks=(("prompt", "tests"), ("inputs", "outputs"), ("test_cases",), ("ground_truth",)),
-    ),
-    Format(
-        "kattis",
-        "Kattis problem packages",
-        kattis.read_kattis,
-        folders=Folders(("problem.yaml",), kattis.TAKES),
-    ),
-    Format(
-        "polygon",
-        "Polygon packages, as Codeforces' problems are prepared",
-        polygon.read_polygon,
-        folders=Folders(("problem.xml",), polygon.TAKES),
-    ),
-    Format("dmoj", "DMOJ problem folders", dmoj.read_dmoj, folders=Folders(("init.yml",), dmoj.TAKES)),
-    Format(
-        "cms",
-        "tasks for CMS, in the Italian layout",
-        cms.read_cms,
-        folders=Folders(("task.yaml",), cms.TAKES),
-    ),
-    Format(
-        "dodona",
-        "exercises for Dodona",
-        dodona.read_dodona,
-        folders=Folders(("config.json",), dodona.TAKES),
-    ),
+# Of two formats that as many of a row's fields speak for, the earlier one is taken.
+_ROWS = (own, apps, contests, livecodebench, training_sets, functions, doocs, function_benchmarks, verl)
+_PACKAGES = (kattis, polygon, dmoj, cms, dodona)
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {format.name: format for module in (*_ROWS, *_PACKAGES) for format in module.FORMATS}
 )
+_READERS = {name: format.read for name, format in FORMATS.items()}
 
-FORMATS: Mapping[str, Format] = MappingProxyType({format.name: format for format in _ALL})
+
+@lru_cache(64)
+def load_format(name: str) -> Format:
+    """Return a format: a key of `FORMATS`, path/to/file.py:function, module:function, or an entry point's name.
+
+    A function of the user's own with `is_benchmark = True` on it reads a benchmark, which is never trained on.
+
+    Raises:
+        ConfigError: there is no such format, or its file cannot be imported.
+    """
+    if name in FORMATS:
+        return FORMATS[name]
+    extension = load_extension("format", name, builtins=_READERS)
+    return Format(
+        extension.label,
+        f"your own, {name}",
+        _Reader(extension),
+        is_benchmark=getattr(extension.function, "is_benchmark", False) is True,
+        tests_in="what its reader reads",
+        shape="tests",
+    )
+
+
+def find_source(name: str) -> ExtensionSource | None:
+    """Return where a format's reader is; None for a built-in.
+
+    Raises:
+        ConfigError: as `load_format`.
+    """
+    read = load_format(name).read
+    return read.extension.source if isinstance(read, _Reader) else None
+
+
+class _Reader:
+    """A reader of the user's own."""
+
+    def __init__(self, extension: Extension) -> None:
+        self.extension = extension
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        """Travel to other processes by name: its module is known to this one only."""
+        return _load_reader, (self.extension.reference,)
+
+    def __call__(self, row: Row) -> Candidate:
+        """Read a row.
+
+        Raises:
+            ConfigError: the function failed, or returned something else; where it is.
+            Malformed: the row is none of its format.
+        """
+        candidate = self.extension(row, passing=(Malformed,))
+        if not isinstance(candidate, Candidate):
+            raise self.extension.fault(f"returned {candidate!r:.80}; return row.candidate(statement, tests=...)")
+        return candidate
+
+
+def _load_reader(name: str) -> object:
+    return load_format(name).read

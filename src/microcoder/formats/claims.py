@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ def replay_test(source: str, *, entry: str, prelude: str) -> TestCase:
 
 
 def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entry: str) -> list[SplitAssertion] | None:
-    """Cut assertions in two; None where one of them cannot be.
+    """Cut assertions in two; None if one of them cannot be.
 
     Args:
         statements: assertions, and statements that prepare them without naming the answer.
@@ -102,7 +103,7 @@ def cut_assertion(
     scopes = (ast.comprehension, ast.Lambda, ast.NamedExpr)
     if any(isinstance(node, scopes) for node in ast.walk(test)) and cut.calls:
         return None
-    calls = [_Renamer(entry).visit(call) for call in cut.calls]
+    calls = [_Renamer(entry).visit(copy.deepcopy(call)) for call in cut.calls]
     return SplitAssertion(tuple(ast.unparse(call) for call in calls), ast.unparse(cut.rest))
 
 
@@ -131,7 +132,7 @@ def claim_tests(
 
 
 def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase]:
-    """Return the tests of a `def check(candidate)`: one per assertion, or a single one where it must stay whole.
+    """Return the tests of a `def check(candidate)`: one per assertion, or a single one if it must stay whole.
 
     Raises:
         NotACall: it defines no such function, or is no Python.

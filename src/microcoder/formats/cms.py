@@ -1,18 +1,18 @@
 """CMS tasks in the Italian layout: `task.yaml`, `input/input0.txt` and `output/output0.txt`, subtasks in `gen/GEN`.
 
-The layout: cmscontrib's italy_yaml loader. Statements are often PDF only; those are turned away.
+The layout: cmscontrib's italy_yaml loader. Statements are often PDF only; those are rejected.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from microcoder.formats.candidates import Candidate, Known, Solution
-from microcoder.formats.packages import find_statement, language_code, read_amount, read_file_solution, read_settings
+from microcoder.formats.candidates import Candidate, Known
+from microcoder.formats.format import Folders, Format
+from microcoder.formats.packages import Package, language_code, read_amount, say
 from microcoder.formats.row import Row
-from microcoder.types import Checker, TestCase
 
 TAKES = (
     "task.yaml",
@@ -45,78 +45,50 @@ _ACCEPTED = re.compile(
 
 
 def read_cms(row: Row) -> Candidate:
-    """Read a task.
-
-    Raises:
-        Malformed: `task.yaml` is no YAML, there is no statement, or a test is no UTF-8.
-    """
-    files = row.files(texts=r"task\.yaml|(input|output)/.*\.txt")
-    settings = read_settings("task.yaml", files)
-    path = find_statement(files, _STATEMENTS)
-    tests, missing = _read_tests(files)
-    flags, notes = _find_flags(settings, row)
-    if missing:
-        notes.append(("tests", f"{len(missing)} left out, without an answer: {missing[0]}"))
-    solutions, left_out = _read_solutions(files)
-    if left_out:
-        notes.append(("solutions", f"{len(left_out)} left out, with no verdict in their name: {left_out[0]}"))
-    shown = _public(settings, files)
-    groups = tuple("sample" if number in shown else _group(number, files) for number, _ in tests)
-    if tests and all(group == "sample" for group in groups):
-        flags.append("only_samples")
-    order = sorted(range(len(tests)), key=lambda place: groups[place] != "sample")
-    return row.candidate(
-        files[path],
-        notes=notes,
+    """Read a task."""
+    package = Package.open(row, texts=r"task\.yaml|(input|output)/.*\.txt")
+    settings = package.read_settings("task.yaml")
+    path = package.find_statement(_STATEMENTS)
+    package.read_tests(_list_tests(package.files), missing="without an answer")
+    _find_flags(settings, package)
+    package.read_solutions(_list_solutions(package), left_out="with no verdict in their name")
+    return package.candidate(
+        package.files[path],
         platform="cms",
-        title=_text(settings, "title") or _text(settings, "name") or row.name("name"),
+        title=say(settings, "title") or say(settings, "name") or row.name("name"),
         natural_language=language_code(path.rpartition("/")[2].partition(".")[0]),
-        tests=tuple(tests[place][1] for place in order),
-        groups=tuple(groups[place] for place in order),
-        checker=Checker(),
         time_limit_seconds=read_amount(settings.get("time_limit")),
         memory_limit_mib=round(read_amount(settings.get("memory_limit")) or 0) or None,
-        solutions=solutions,
-        flags=tuple(flags),
     )
 
 
-def _read_tests(files: Mapping[str, str]) -> tuple[list[tuple[int, TestCase]], list[str]]:
-    tests, missing = [], []
+def _list_tests(files: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the tests by number, those that contestants see as samples."""
     numbered = sorted((int(found[1]), path) for path in files if (found := _INPUT.fullmatch(path)))
-    for number, path in numbered:
-        answer = f"output/output{number}.txt"
-        if answer in files:
-            tests.append((number, TestCase(input=files[path], output=files[answer])))
-        else:
-            missing.append(path)
-    return tests, missing
-
-
-def _find_flags(settings: Mapping[str, Any], row: Row) -> tuple[list[str], list[tuple[str, str]]]:
-    flags, notes = [], []
-    names = row.values["files"]
-    if settings.get("output_only") or _text(settings, "task_type").lower() in ("communication", "twosteps"):
-        flags.append("interactive")
-    if any(_GRADER.fullmatch(name) for name in names):
-        flags.append("needs_files")
-    if _text(settings, "infile") or _text(settings, "outfile"):
-        flags.append("file_io")
-    if checkers := sorted(name for name in names if _CHECKER.fullmatch(name)):
-        # It prints a share of the points, which is no verdict.
-        flags.append("needs_checker")
-        notes.append(("checker", f"{checkers[0]} gives points in CMS' own interface"))
-    return flags, notes
-
-
-def _public(settings: Mapping[str, Any], files: Mapping[str, str]) -> set[int]:
-    """Return the tests that contestants see: those whose input is an attachment, or subtasks without points."""
-    inputs = {files[path]: int(found[1]) for path in files if (found := _INPUT.fullmatch(path))}
+    subtasks = _read_subtasks(files)
+    inputs = {files[path]: number for number, path in numbered}
+    # Contestants see inputs that are attachments too, or else subtasks without points.
     shown = {inputs[text] for path, text in files.items() if path.startswith("att/") and text in inputs}
-    return shown or {number for number, points in enumerate(_subtasks(files)) if points[1] == 0}
+    shown = shown or {number for number, (_, points) in enumerate(subtasks) if points == 0}
+    for number, path in numbered:
+        subtask = subtasks[number][0] if number < len(subtasks) else 0
+        group = f"subtask{subtask}" if subtask else "tests"
+        yield "sample" if number in shown else group, path, f"output/output{number}.txt"
 
 
-def _subtasks(files: Mapping[str, str]) -> list[tuple[int, float]]:
+def _find_flags(settings: Mapping[str, Any], package: Package) -> None:
+    if settings.get("output_only") or say(settings, "task_type").lower() in ("communication", "twosteps"):
+        package.flag("interactive")
+    if any(_GRADER.fullmatch(name) for name in package.paths):
+        package.flag("needs_files")
+    if say(settings, "infile") or say(settings, "outfile"):
+        package.flag("file_io")
+    if checkers := [name for name in package.paths if _CHECKER.fullmatch(name)]:
+        # It prints a share of the points, which is no verdict.
+        package.flag("needs_checker", f"{checkers[0]} gives points in CMS' own interface")
+
+
+def _read_subtasks(files: Mapping[str, str]) -> list[tuple[int, float]]:
     """Return subtask and points of each test, as `#ST: 20` in `gen/GEN` says before the lines that make them."""
     found: list[tuple[int, float]] = []
     number, points = 0, -1.0
@@ -129,29 +101,13 @@ def _subtasks(files: Mapping[str, str]) -> list[tuple[int, float]]:
     return found
 
 
-def _group(number: int, files: Mapping[str, str]) -> str:
-    subtasks = _subtasks(files)
-    return f"subtask{subtasks[number][0]}" if number < len(subtasks) and subtasks[number][0] else "tests"
+def _list_solutions(package: Package) -> Iterator[tuple[str, Known | None]]:
+    """Yield programs whose names say what they are; CMS itself keeps no verdict."""
+    for path in sorted(package.files):
+        if path.startswith(("sol/", "solutions/")) and not _GRADER.fullmatch(path):
+            stem = path.rpartition("/")[2].partition(".")[0]
+            wrong = next((verdict for word, verdict in _WORDS if word in stem.lower()), None)
+            yield path, "accepted" if _ACCEPTED.fullmatch(stem) else wrong
 
 
-def _read_solutions(files: Mapping[str, str]) -> tuple[tuple[Solution, ...], list[str]]:
-    """Read programs whose names say what they are; CMS itself keeps no verdict."""
-    solutions, left_out = [], []
-    for path in sorted(files):
-        if not path.startswith(("sol/", "solutions/")) or _GRADER.fullmatch(path):
-            continue
-        stem = path.rpartition("/")[2].partition(".")[0]
-        known: Known | None = "accepted" if _ACCEPTED.fullmatch(stem) else None
-        if known is None:
-            known = next((verdict for word, verdict in _WORDS if word in stem.lower()), None)
-        solution = read_file_solution(path, files[path], known) if known else None
-        if solution is None:
-            left_out.append(path)
-        else:
-            solutions.append(solution)
-    return tuple(solutions), left_out
-
-
-def _text(settings: Mapping[str, Any], name: str) -> str:
-    value = settings.get(name)
-    return str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+FORMATS = (Format("cms", "tasks for CMS, in the Italian layout", read_cms, folders=Folders(("task.yaml",), TAKES)),)

@@ -12,14 +12,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from microcoder.formats.candidates import Candidate, Known, Solution
-from microcoder.formats.packages import (
-    find_statement,
-    read_amount,
-    read_checker_source,
-    read_file_solution,
-    read_settings,
-)
+from microcoder.formats.candidates import Candidate, Known
+from microcoder.formats.format import Folders, Format
+from microcoder.formats.packages import Package, read_amount
 from microcoder.formats.row import Malformed, Row
 from microcoder.types import Checker, TestCase
 
@@ -48,40 +43,29 @@ _FORMULA = re.compile(r"(?<![\\~\w])~(?!~)([^~\n]{1,300})~(?!~)")
 
 
 def read_dmoj(row: Row) -> Candidate:
-    """Read a folder.
-
-    Raises:
-        Malformed: `init.yml` is no YAML, there is no statement, a test is missing or no UTF-8.
-    """
-    files = row.files(texts=r"init\.yml")
-    settings = read_settings("init.yml", files)
-    path = find_statement(files, _STATEMENTS)
+    """Read a folder."""
+    package = Package.open(row, texts=r"init\.yml")
+    settings = package.read_settings("init.yml")
+    found = package.files[package.find_statement(_STATEMENTS)]
     # Formulae stand between tildes there.
-    statement = _FORMULA.sub(lambda found: f"${found[1]}$", files[path])
-    tests = list(_list_tests(settings, _read_archive(settings, row)))
-    checker, flags, notes = _read_checker(settings, files)
-    if statement != files[path]:
-        notes.append(("statement_found", "formulae between tildes are put between dollars"))
+    statement = _FORMULA.sub(lambda found: f"${found[1]}$", found)
+    package.tests += _list_tests(settings, _read_archive(settings, row))
+    checker = _read_checker(settings, package)
+    if statement != found:
+        package.notes.append(("statement_found", "formulae between tildes are put between dollars"))
     if any(settings.get(name) for name in ("interactive", "custom_judge")):
-        flags = (*flags, "interactive")
+        package.flag("interactive")
     if settings.get("signature_grader"):
-        flags = (*flags, "needs_files")
-    if tests and all(group == "sample" for group, _ in tests):
-        flags = (*flags, "only_samples")
-    solutions = tuple(_read_solutions(files))
+        package.flag("needs_files")
+    package.read_solutions(_list_solutions(package), left_out="in no known language, or with no verdict")
     heading = re.search(r"^#\s+(.+)$", statement, re.MULTILINE)
-    return row.candidate(
+    return package.candidate(
         statement,
-        notes=notes,
         platform="dmoj",
         title=str(settings.get("name") or (heading[1] if heading else "") or row.name("name")),
-        tests=tuple(test for _, test in tests),
-        groups=tuple(group for group, _ in tests),
         checker=checker,
         time_limit_seconds=read_amount(settings.get("time_limit")),
         memory_limit_mib=round((read_amount(settings.get("memory_limit")) or 0) / 1024) or None,
-        solutions=solutions,
-        flags=flags,
     )
 
 
@@ -139,9 +123,7 @@ def _text(name: object, files: Mapping[str, bytes | str]) -> str:
         raise Malformed("not_utf8", f"{name}: {error}") from None
 
 
-def _read_checker(
-    settings: Mapping[str, Any], files: Mapping[str, str]
-) -> tuple[Checker, tuple[str, ...], list[tuple[str, str]]]:
+def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     found = settings.get("checker") or "standard"
     arguments: Mapping[str, Any] = {}
     if isinstance(found, Mapping):
@@ -149,24 +131,22 @@ def _read_checker(
         arguments, found = (given if isinstance(given, Mapping) else {}), found.get("name") or "standard"
     name = str(found)
     if name in _CHECKERS:
-        return _CHECKERS[name], (), []
+        return _CHECKERS[name]
     if name in ("floats", "floatsabs", "floatsrel"):
         tolerance = 10.0 ** -min(max(read_amount(arguments.get("precision")) or 6, 1), 15)
-        return Checker(type="float", tolerance=tolerance), (), []
+        return Checker(type="float", tolerance=tolerance)
     source = arguments.get("files")
     path = str(source[0] if isinstance(source, list) and source else source or "")
-    if name == "bridged" and arguments.get("type", "default") in ("testlib", "default") and path in files:
+    if name == "bridged" and arguments.get("type", "default") in ("testlib", "default") and path in package.files:
         # DMOJ's own order is input, output, answer for testlib and the same three files for its default.
-        return read_checker_source(path, files)
-    return Checker(), ("needs_checker",), [("checker", f"{name} is a program of DMOJ's own interface")]
+        return package.read_checker(path)
+    return package.flag("needs_checker", f"{name} is a program of DMOJ's own interface")
 
 
-def _read_solutions(files: Mapping[str, str]) -> Iterator[Solution]:
-    for path in sorted(files):
-        found = _SOLUTION.fullmatch(path)
-        if not found:
-            continue
-        known = _KNOWN.get((found["folder"] or "ac").lower())
-        solution = read_file_solution(path, files[path], known) if known else None
-        if solution is not None:
-            yield solution
+def _list_solutions(package: Package) -> Iterator[tuple[str, Known | None]]:
+    for path in package.paths:
+        if found := _SOLUTION.fullmatch(path):
+            yield path, _KNOWN.get((found["folder"] or "ac").lower())
+
+
+FORMATS = (Format("dmoj", "DMOJ problem folders", read_dmoj, folders=Folders(("init.yml",), TAKES)),)

@@ -13,9 +13,10 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from microcoder.formats.candidates import Candidate
-from microcoder.formats.encodings import DecodedTests, asserted_tests
-from microcoder.formats.packages import find_statement, read_file_solution
+from microcoder.formats.candidates import Candidate, DecodedTests
+from microcoder.formats.encodings import asserted_tests
+from microcoder.formats.format import Folders, Format
+from microcoder.formats.packages import Package
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import parse_python
 from microcoder.types import TestCase
@@ -30,35 +31,30 @@ _INNER = ("tabs", "units", "contexts", "cases", "testcases", "scripts")
 
 
 def read_dodona(row: Row) -> Candidate:
-    """Read an exercise for Python, or one whose tests are of any language.
-
-    Raises:
-        Malformed: it is no exercise, there is no description, or its tests are of another kind.
-    """
-    files = row.files(texts=r"config\.json|description/.*\.(md|html)|evaluation/.*\.(ya?ml|in|out)")
-    config = _read_config(files)
-    path = find_statement(files, _STATEMENTS)
+    """Read an exercise for Python, or one whose tests are of any language."""
+    package = Package.open(row, texts=r"config\.json|description/.*\.(md|html)|evaluation/.*\.(ya?ml|in|out)")
+    files, config = package.files, _read_config(package.files)
+    path = package.find_statement(_STATEMENTS)
     language = str(config.get("programming_language") or "python").lower()
     if language not in ("python", "c++", "cpp", "java", "javascript"):
         raise Malformed("other_task", f"an exercise in {language}")
-    found = [
-        read_file_solution(name, files[name], "accepted") for name in sorted(files) if name.startswith("solution/")
-    ]
-    solutions = tuple(one for one in found if one is not None)
+    package.read_solutions(
+        ((name, "accepted") for name in sorted(files) if name.startswith("solution/")), left_out="in no known language"
+    )
     names, labels = _object(_object(config, "description"), "names"), config.get("labels")
     spoken = posixpath.basename(path).split(".")[1]
-    code = next((one.code for one in solutions if one.language == "python"), "")
+    code = next((one.code for one in package.solutions if one.language == "python"), "")
     tests = _read_tests(files, code, row)
     return row.candidate(
         files[path],
-        notes=tests.notes,
+        tests,
+        notes=package.notes,
         platform="dodona",
         title=str(names.get(spoken) or next(iter(names.values()), "") or row.name("name")),
         tags=tuple(label for label in labels if isinstance(label, str)) if isinstance(labels, list) else (),
         natural_language=spoken if len(spoken) == 2 and spoken != "md" else "",
         programming_language={"c++": "cpp"}.get(language, language),
-        solutions=solutions,
-        **tests.fields,
+        solutions=tuple(package.solutions),
     )
 
 
@@ -153,3 +149,6 @@ def _assert(examples: Sequence[tuple[str, object]], code: str, row: Row) -> Deco
             called = called or call.func.id
         lines.append(f"assert {source} == {wanted}")
     return asserted_tests(lines, fn_name=called, code=code, is_judged=row.is_judged)
+
+
+FORMATS = (Format("dodona", "exercises for Dodona", read_dodona, folders=Folders(("config.json",), TAKES)),)

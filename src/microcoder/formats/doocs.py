@@ -9,13 +9,13 @@ import html
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from microcoder.formats.assertions import read_assertions
-from microcoder.formats.calls import read_signature
-from microcoder.formats.candidates import Candidate, Solution
-from microcoder.formats.encodings import DecodedTests, infer_call_of
-from microcoder.formats.programs import LANGUAGES, head_of, public_methods
+from microcoder.formats.calls import read_parameters
+from microcoder.formats.candidates import Candidate, DecodedTests, Solution
+from microcoder.formats.encodings import infer_call_of
+from microcoder.formats.format import Folders, Format
+from microcoder.formats.programs import head_of, language_of, public_methods
 from microcoder.formats.row import Malformed, Row
 
 _READMES = (("en", "README_EN.md"), ("zh", "README.md"))
@@ -47,7 +47,8 @@ def read_doocs(row: Row) -> Candidate:
     notes = [("statement_found", f"also there in {other}") for other, _ in found[1:]]
     return row.candidate(
         description,
-        notes=[*notes, *tests.notes],
+        tests,
+        notes=notes,
         url=heading[2] if heading else "",
         platform="leetcode",
         title=heading[1] if heading else row.name("name"),
@@ -57,7 +58,7 @@ def read_doocs(row: Row) -> Candidate:
         starter_code=head_of(code, methods[0]) if len(methods) == 1 else None,
         solutions=solutions,
         groups=("sample",) * len(tests.tests),
-        **{**tests.fields, "fn_name": methods[0] if len(methods) == 1 else None},
+        fn_name=methods[0] if len(methods) == 1 else None,
     )
 
 
@@ -77,8 +78,7 @@ def _read_front(row: Row, text: str) -> Row:
 
 def _read_solutions(files: Mapping[str, str]) -> Iterator[Solution]:
     for name in sorted(files):
-        stem, dot, suffix = name.rpartition(".")
-        if stem == "Solution" and (language := LANGUAGES.get(dot + suffix)):
+        if name.rpartition(".")[0] == "Solution" and (language := language_of(name)):
             yield Solution(code=files[name], language=language, name=name)
 
 
@@ -86,10 +86,10 @@ def _read_examples(description: str, code: str, fn_name: str) -> DecodedTests:
     """Read `Input: a = [1], k = 2` and `Output: 3` as the call that they describe."""
     plain = html.unescape(_TAG.sub("", description))
     calls = [f"assert {fn_name}({given}) == {_literal(expected)}" for given, expected in _find_examples(plain)]
-    signature: Any = read_signature(code, fn_name)
+    parameters = read_parameters(code, fn_name)
     tests, dropped = [], []
     for call in calls:
-        asserted = read_assertions(call, called=(fn_name,), signature=signature)
+        asserted = read_assertions(call, called=(fn_name,), parameters=parameters)
         tests += asserted.tests
         dropped += asserted.dropped
     notes = [("tests", "examples of the statement")] if tests else []
@@ -112,3 +112,14 @@ def _find_examples(text: str) -> Iterator[tuple[str, str]]:
 def _literal(text: str) -> str:
     """JSON's words as Python's."""
     return {"true": "True", "false": "False", "null": "None"}.get(text.strip(), text.strip())
+
+
+FORMATS = (
+    Format(
+        "doocs",
+        "doocs/leetcode",
+        read_doocs,
+        licence="CC-BY-SA-4.0",
+        folders=Folders(("README_EN.md", "README.md"), ("README.md", "README_EN.md", "Solution.*")),
+    ),
+)

@@ -14,48 +14,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 from microcoder.formats.assertions import read_assertions
-from microcoder.formats.calls import NotACall, check_call, read_signature, write_call
-from microcoder.formats.candidates import Candidate
+from microcoder.formats.calls import NotACall, check_call, read_parameters, write_call
+from microcoder.formats.candidates import Candidate, DecodedTests
 from microcoder.formats.claims import claim_tests, claims_checker, claims_harness, find_called
 from microcoder.formats.row import Malformed
 from microcoder.formats.text import read_json, read_literal, shorten
 from microcoder.signatures import find_call, find_head
-from microcoder.types import Call, Checker, Problem, TestCase
+from microcoder.types import Call, Problem, TestCase
 
 _CALLS = ("function_call", "functional", "call_based")
 _STREAMS = ("stdin_stdout", "stdin", "stdio", "")
 _MOST_FOLDS = 3
 """Texts within texts that are unpacked."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecodedTests:
-    """Tests as we write them, and what happened on the way."""
-
-    __test__ = False  # not a pytest class
-
-    tests: tuple[TestCase, ...] = ()
-    fn_name: str | None = None
-    checker: Checker = field(default_factory=Checker)
-    notes: tuple[tuple[str, str], ...] = ()
-    call: Call | None = None
-    harness: str | None = None
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """What a candidate takes from them."""
-        return {
-            "tests": self.tests,
-            "fn_name": self.fn_name,
-            "call": self.call,
-            "checker": self.checker,
-            "harness": self.harness,
-        }
 
 
 def decode_tests(
@@ -148,30 +123,19 @@ def asserted_tests(
         fn_name = next(iter(find_called(source)), "")
     if not fn_name:
         raise Malformed("tests_not_convertible", "assertions, but no function is named")
-    signature = read_signature(code, fn_name)
-    found = read_assertions(source, called=(fn_name, *called), signature=signature)
+    found = read_assertions(source, called=(fn_name, *called), parameters=read_parameters(code, fn_name))
     if is_judged and (found.dropped or not found.tests):
-        return claimed_tests(source, fn_name=fn_name, called=called, why=found.dropped)
+        try:
+            tests = claim_tests(source, called=(fn_name, *called, *find_called(source)), entry=fn_name)
+        except NotACall as error:
+            detail = "; ".join(dict.fromkeys(found.dropped)) or str(error)
+            raise Malformed("tests_not_convertible", f"an assertion cannot be judged: {detail}") from None
+        return DecodedTests(tuple(tests), fn_name, claims_checker(), harness=claims_harness())
     if not found.tests:
         raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(found.dropped)) or "no assertion")
     call = merge_calls(infer_call_of(code, fn_name, found.tests), found.call)
-    return DecodedTests(found.tests, fn_name, found.checker, _note_dropped(found.dropped, len(found.tests)), call)
-
-
-def claimed_tests(
-    source: str, *, fn_name: str, called: Sequence[str] = (), preamble: str = "", why: Sequence[str] = ()
-) -> DecodedTests:
-    """Return the tests of assertions of any kind, cut into calls and claims about what they return.
-
-    Raises:
-        Malformed: one of them cannot be cut; `why` says what it is.
-    """
-    try:
-        tests = claim_tests(source, called=(fn_name, *called, *find_called(source)), entry=fn_name)
-    except NotACall as error:
-        detail = "; ".join(dict.fromkeys(why)) or str(error)
-        raise Malformed("tests_not_convertible", f"an assertion cannot be judged: {detail}") from None
-    return DecodedTests(tuple(tests), fn_name, claims_checker(), harness=claims_harness(preamble))
+    notes = _note_dropped(found.dropped, len(found.tests))
+    return replace(found, fn_name=fn_name, call=call, notes=notes)
 
 
 def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:
@@ -298,7 +262,7 @@ def _stream(value: Any) -> str:
 
 
 def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]) -> Candidate:
-    """Return the candidate of tests that are assertions; where they are not convertible, it goes with the rejection.
+    """Return the candidate of tests; where they are not convertible, the candidate goes with the rejection.
 
     Raises:
         Malformed: from either.
@@ -306,5 +270,7 @@ def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], De
     try:
         tests = decode()
     except Malformed as error:
+        if error.reason != "tests_not_convertible":
+            raise
         raise Malformed(error.reason, error.detail, build(DecodedTests())) from None
     return build(tests)

@@ -20,7 +20,7 @@ _ORACLES = {"find_zero": "abs(poly(*{arguments}, {value})) <= {tolerance}"}
 
 
 def find_tables(source: str) -> tuple[list[Any], list[Any]] | None:
-    """Return the lists `inputs` and `results` that a test loops over; None where it has none.
+    """Return the lists `inputs` and `results` that a test loops over; None if it has none.
 
     Raises:
         NotACall: they are no literals, or differ in length.

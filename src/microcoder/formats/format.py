@@ -13,6 +13,10 @@ from microcoder.faults import explain_fault
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.row import Malformed, Row
 
+PAIRS = '{"inputs": [...], "outputs": [...]}, with "fn_name" where a function is called'
+LISTED = 'a list of {"input": ..., "output": ...}'
+ASSERTIONS = "Python assertions that call the answer's function"
+
 
 @dataclass(frozen=True, slots=True)
 class Folders:
@@ -35,15 +39,15 @@ class Format:
     licence: str = ""
     """Where its rows name none of their own."""
     folders: Folders | None = None
-    """None where rows are lines of JSON, items of a JSON list, or rows of parquet."""
+    """None if rows are lines of JSON, items of a JSON list, or rows of parquet."""
     is_benchmark: bool = False
     """To decontaminate by; never to train on."""
     tests_in: str = ""
     """The field or fields that tests are in, as a message names them."""
-    shape: str = ""
+    shape: str = PAIRS
     """What is expected there, in a few words."""
     marks: tuple[tuple[str, ...], ...] = ()
-    """Sets of fields that tell a row of it from others, `a.b` for a field inside an object; empty where none do."""
+    """Sets of fields that tell a row of it from others, `a.b` for a field inside an object; empty if none do."""
 
     def read_row(
         self, values: Mapping[str, Any], place: str, *, source: str = "", is_judged: bool = False
@@ -92,7 +96,7 @@ def _check_text(candidate: Candidate) -> None:
 
 
 def recognise(values: Mapping[str, Any], formats: Iterable[Format]) -> Format | None:
-    """Return the format that most of a row's fields speak for; None where none is known by them.
+    """Return the format that most of a row's fields speak for; None if none is known by them.
 
     Fields beyond those that mark a format change nothing, nor does their order. Of two formats that as many fields
     speak for, the earlier one is taken.

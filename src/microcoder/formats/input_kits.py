@@ -1,7 +1,8 @@
 """What contest packages make and check their inputs with: BAPCtools' `generators.yaml`, Kodsport's `generator.sh`.
 
 Nothing is executed here. A program of several files becomes one: C++ headers are put in the place of their includes
-(also `testlib.h`, where the package has it), Python modules beside a script go with it as texts.
+(also `testlib.h`, where the package has it), Python modules beside a script go with it as texts. A validator in
+Checktestdata's language becomes the Python program that the package `checktestdata` makes of it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from microcoder.formats.candidates import InputKit, InputProgram, InputRecipe
-from microcoder.formats.programs import LANGUAGES
+from microcoder.formats.packages import inline_includes
+from microcoder.formats.programs import language_of
 
 TAKES = (
     "input_validators/**",
@@ -28,9 +30,8 @@ TAKES = (
 )
 """What is read of a package for it, besides its `data`."""
 
-_LANGUAGES = {**LANGUAGES, ".py3": "python"}
+_CHECKTESTDATA = "checktestdata"
 _WITH_INCLUDES = ("cpp", "c")
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([\w./-]+\.(?:h|hpp|hh|cpp|cc))[">].*$', re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
 _SEED = re.compile(r"\{seed(?::[^}]*)?\}")
@@ -53,6 +54,26 @@ class _Beside(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 sys.meta_path.insert(0, _Beside())
 exec(compile({code!a}, "main.py", "exec"), {{"__name__": "__main__", "__file__": "main.py"}})
 """
+
+
+def translate_checktestdata(code: str) -> str:
+    """Return the Python program that checks an input as a text in Checktestdata's language says.
+
+    Raises:
+        ValueError: the text is none, or the package that reads it is missing.
+    """
+    try:
+        # It comes with the data extra; rows that are no folders do without.
+        from checktestdata.parser import ParserException, parse
+        from checktestdata.tokenizer import EOFException, UnexpectedTokenException, UnknownTokenException, tokenize
+    except ImportError:
+        raise ValueError("needs the package checktestdata (pip install 'microcoder[data]')") from None
+    try:
+        program = parse(tokenize(code.encode("utf-8", "surrogatepass"))).python_code(standalone=True)
+    except (ParserException, EOFException, UnexpectedTokenException, UnknownTokenException, RecursionError) as error:
+        raise ValueError(f"cannot be read ({error})") from None
+    # It takes a first argument for a file; the flags of a group are for validators that know them.
+    return f"import sys\ndel sys.argv[1:]\n{program}"
 
 
 def read_kit(files: Mapping[str, str]) -> InputKit:
@@ -97,44 +118,33 @@ class _Reading:
             entry = path
         else:
             inside = [one for one in sorted(self.files) if one.startswith(f"{path}/")]
-            sources = [one for one in inside if _suffix(one) in _LANGUAGES]
-            mains = [one for one in sources if _suffix(one).startswith(".py") or _MAIN.search(self.files[one])]
+            sources = [one for one in inside if _language_of(one)]
+            mains = [
+                one for one in sources if _suffix(one).startswith((".py", ".ctd")) or _MAIN.search(self.files[one])
+            ]
             named = [one for one in mains if PurePosixPath(one).stem in (PurePosixPath(path).name, "main")]
             entry = (named or mains or sources or [""])[0]
         return self.whole(path, entry, role)
 
     def whole(self, name: str, entry: str, role: str, beside: Sequence[str] = ()) -> InputProgram | None:
         """Return the program that begins in a file, with the files that it names."""
-        language = _LANGUAGES.get(_suffix(entry))
-        if language is None or entry not in self.files:
+        language = _language_of(entry)
+        if not language or entry not in self.files:
             if role == "generator" or _suffix(name) not in (".h", ".hpp", ".hh", ".md", ".txt"):
                 self.left_out.append(f"{name}: no program in a language that is known")
             return None
         code = self.files[entry]
         if language in _WITH_INCLUDES:
-            code = self._inlined(entry, set())
+            code, _ = inline_includes(entry, self.files, anywhere=True)
         elif language == "python":
             code = self._bundled(entry, beside)
+        elif language == _CHECKTESTDATA:
+            try:
+                code, language = translate_checktestdata(code), "python"
+            except ValueError as error:
+                self.left_out.append(f"{name}: {error}"[:200])
+                return None
         return InputProgram.model_validate({"name": name, "role": role, "code": code, "language": language})
-
-    def _inlined(self, path: str, seen: set[str]) -> str:
-        seen.add(path)
-
-        def replace(found: re.Match[str]) -> str:
-            target = self._find(posixpath.dirname(path), found[1])
-            if target is None:
-                return found[0]
-            return "" if target in seen else self._inlined(target, seen)
-
-        return _INCLUDE.sub(replace, self.files[path])
-
-    def _find(self, folder: str, name: str) -> str | None:
-        """Return a file that is included: beside the includer, or the first of its name in the package."""
-        beside = posixpath.normpath(posixpath.join(folder, name))
-        if beside in self.files:
-            return beside
-        base = posixpath.basename(name)
-        return next((one for one in sorted(self.files) if posixpath.basename(one) == base), None)
 
     def _bundled(self, path: str, beside: Sequence[str]) -> str:
         folder = posixpath.dirname(path)
@@ -345,6 +355,11 @@ def _words(text: str) -> list[str]:
             numbers = [1, *numbers]
         found += map(str, range(numbers[0], numbers[-1] + 1)) if numbers else [one]
     return found
+
+
+def _language_of(path: str) -> str:
+    """Return the language of a program by its name; empty if it is not known."""
+    return _CHECKTESTDATA if _suffix(path) == ".ctd" else language_of(path)
 
 
 def _suffix(path: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from microcoder.formats.candidates import Candidate, Solution
-from microcoder.formats.encodings import DecodedTests, decode_tests
+from microcoder.formats.candidates import Candidate, DecodedTests, Solution
+from microcoder.formats.encodings import decode_tests
+from microcoder.formats.format import Format
 from microcoder.formats.payload import decode_tests as unpack_tests
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Malformed, Row
@@ -73,7 +74,7 @@ def _judged_by(metadata: Row) -> dict[str, Any]:
 
 
 def make_url(platform: str, name: str) -> str:
-    """Return a problem's page by its name there (`1873_A`, `abc301_a`); empty where the name does not tell."""
+    """Return a problem's page by its name there (`1873_A`, `abc301_a`); empty if the name does not tell."""
     if platform == "codeforces" and (found := _CODEFORCES.fullmatch(name)):
         return f"https://codeforces.com/contest/{found[1]}/problem/{found[2]}"
     if platform == "atcoder" and (found := _ATCODER.fullmatch(name)):
@@ -92,3 +93,16 @@ def _tests_of(row: Row, name: str, fn_name: str) -> DecodedTests:
         return decode_tests(value, fn_name=fn_name)
     except Malformed as error:
         raise Malformed(error.reason, f"{name}: {error.detail}") from None
+
+
+FORMATS = (
+    Format(
+        "livecodebench",
+        "livecodebench/code_generation_lite",
+        read_livecodebench,
+        is_benchmark=True,
+        tests_in="private_test_cases",
+        shape='a list of {"input": ..., "output": ..., "testtype": "stdin" or "functional"}, as JSON or packed',
+        marks=(("private_test_cases",), ("public_test_cases", "question_content")),
+    ),
+)

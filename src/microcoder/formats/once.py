@@ -10,6 +10,8 @@ from typing import Any
 from microcoder.types import Problem
 
 _MOST_PROBLEMS = 256
+_OF_THE_ROLLOUT = ("num_turns", "rollout_reward_scores")
+"""What verl adds to a row's `extra_info` before a reward is asked for."""
 
 
 def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> Problem:
@@ -22,6 +24,16 @@ def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> P
         for name, value in row.items()
     )
     return _read(fields, format)
+
+
+def problem_of_reward(data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None) -> Problem:
+    """Return the problem of a row as verl hands it to whoever scores its responses.
+
+    Raises:
+        DataError: it cannot be judged, see `Problem.from_row`.
+    """
+    known = {name: value for name, value in (extra_info or {}).items() if name not in _OF_THE_ROLLOUT}
+    return to_problem({"data_source": data_source, "ground_truth": ground_truth, "extra_info": known})
 
 
 @lru_cache(_MOST_PROBLEMS)

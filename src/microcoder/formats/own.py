@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from microcoder.faults import explain_fault
 from microcoder.formats.candidates import Candidate, Solution
-from microcoder.formats.format import has_field
+from microcoder.formats.format import LISTED, Format, has_field
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import read_json, shorten
 from microcoder.types import Problem
@@ -34,6 +34,7 @@ def read_own(row: Row) -> Candidate:
     solutions = (Solution(code=problem.reference, language=problem.language),) if problem.reference else ()
     return row.candidate(
         problem.statement,
+        problem.tests,
         title=problem.id,
         platform_difficulty=problem.tier or "",
         programming_language=problem.language,
@@ -41,7 +42,6 @@ def read_own(row: Row) -> Candidate:
         call=problem.call,
         starter_code=problem.starter_code,
         harness=problem.harness,
-        tests=problem.tests,
         checker=problem.checker,
         time_limit_seconds=problem.time_limit_seconds,
         memory_limit_mib=problem.memory_limit_mib,
@@ -79,7 +79,7 @@ def _reason(fault: str, where: tuple[int | str, ...]) -> str:
 
 
 def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
-    """Return where a row has our record, and the record; None where it has none."""
+    """Return where a row has our record, and the record; None if it has none."""
     if is_record(values):
         return "", values
     for path in CARRIED_IN:
@@ -106,3 +106,16 @@ def _object(value: Any) -> Mapping[str, Any]:
         except ValueError:
             return {}
     return value if isinstance(value, Mapping) else {}
+
+
+FORMATS = (
+    Format(
+        "microcoder",
+        "our own problem lines, and rows that carry one (docs/rows.md)",
+        read_own,
+        tests_in="tests",
+        shape=LISTED,
+        # The fields that others do not have: what they say must not be lost where a column was added.
+        marks=tuple(("id", "tests", name) for name in ("fn_name", "checker", "call", "harness", "time_limit_seconds")),
+    ),
+)

@@ -1,27 +1,21 @@
 """Polygon packages (Codeforces): `problem.xml`, tests by pattern, testlib checkers, solutions with their verdicts.
 
-A standard package has its tests generated only where it was built in full; what is not there cannot be read.
+A standard package has its tests generated only if it was built in full; what is not there cannot be read.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from microcoder.formats.candidates import Candidate, Known, Solution
-from microcoder.formats.packages import (
-    find_statement,
-    language_code,
-    read_amount,
-    read_checker_source,
-    read_file_solution,
-    standard_checker,
-)
+from microcoder.formats.candidates import Candidate, Known
+from microcoder.formats.format import Folders, Format
+from microcoder.formats.packages import Package, language_code, read_amount, standard_checker
 from microcoder.formats.row import Malformed, Row
-from microcoder.types import Checker, TestCase
+from microcoder.types import Checker
 
 TAKES = (
     "problem.xml",
@@ -54,47 +48,32 @@ _MAX_XML = 5_000_000
 
 
 def read_polygon(row: Row) -> Candidate:
-    """Read a package.
-
-    Raises:
-        Malformed: `problem.xml` is none, there is no statement, or a test is no UTF-8.
-    """
-    files = row.files(texts=r"problem\.xml|files/.*\.(cpp|h)|statement.*\.(tex|json)")
-    root = _read_xml(files)
-    path = find_statement(files, _STATEMENTS)
-    statement, title = _read_statement(path, files)
+    """Read a package."""
+    package = Package.open(row, texts=r"problem\.xml|files/.*\.(cpp|h)|statement.*\.(tex|json)")
+    root = _read_xml(package.files)
+    path = package.find_statement(_STATEMENTS)
+    statement, title = _read_statement(path, package.files)
     if not statement.strip():
         raise Malformed("no_statement", f"{path} says nothing")
-    tests, groups, missing = _read_tests(root, row, files)
-    checker, flags, notes = _read_checker(root, files)
-    solutions, left_out = _read_solutions(root, files)
-    if missing:
-        notes.append(("tests", f"{len(missing)} left out, not in the package: {missing[0]}"))
-    if left_out:
-        notes.append(("solutions", f"{len(left_out)} left out, with no verdict or of another language: {left_out[0]}"))
+    package.read_tests(_list_tests(root), missing="not in the package")
+    checker = _read_checker(root, package)
+    package.read_solutions(_list_solutions(root), left_out="with no verdict or of another language")
     judging = root.find("judging")
     if judging is not None and (judging.get("input-file") or judging.get("output-file")):
-        flags = (*flags, "file_io")
-    if tests and all(group.startswith("sample") for group in groups):
-        flags = (*flags, "only_samples")
+        package.flag("file_io")
     milliseconds, size = (
         read_amount(root.findtext(f"judging/testset/{name}")) for name in ("time-limit", "memory-limit")
     )
-    return row.candidate(
+    return package.candidate(
         statement,
-        notes=notes,
         url=root.get("url") or "",
         platform="codeforces",
         title=_name(root) or title or root.get("short-name") or row.name("name"),
         tags=tuple(tag.get("value") or "" for tag in root.iterfind("tags/tag") if tag.get("value")),
         natural_language=language_code(path.split("/")[2 if ".html" in path else 1]),
-        tests=tests,
-        groups=groups,
         checker=checker,
         time_limit_seconds=milliseconds / 1000 if milliseconds else None,
         memory_limit_mib=round(size / (1 << 20)) or None if size else None,
-        solutions=solutions,
-        flags=tuple(dict.fromkeys(flags)),
     )
 
 
@@ -139,29 +118,15 @@ def _join(parts: Mapping[str, str]) -> str:
     return "\n\n".join(said)
 
 
-def _read_tests(
-    root: ElementTree.Element, row: Row, files: Mapping[str, str]
-) -> tuple[tuple[TestCase, ...], tuple[str, ...], list[str]]:
-    """Return tests and groups, the samples first, and the paths that are not there."""
+def _list_tests(root: ElementTree.Element) -> Iterator[tuple[str, str, str]]:
     testsets = root.findall("judging/testset")
     named = next((found for found in testsets if found.get("name") == "tests"), testsets[0] if testsets else None)
     if named is None:
-        return (), (), []
-    patterns = named.findtext("input-path-pattern") or "", named.findtext("answer-path-pattern") or ""
-    found, missing = [], []
+        return
+    given, answer = named.findtext("input-path-pattern") or "", named.findtext("answer-path-pattern") or ""
     for number, test in enumerate(named.iterfind("tests/test"), 1):
-        paths = [_fill(pattern, number) for pattern in patterns]
-        if any(path not in row.values["files"] for path in paths):
-            missing.append(paths[0])
-            continue
-        if any(path not in files for path in paths):
-            raise Malformed("not_utf8", f"{paths[0]} or its answer")
-        group = (
-            "sample" if test.get("sample") == "true" else f"tests/{test.get('group')}" if test.get("group") else "tests"
-        )
-        found.append((group, TestCase(input=files[paths[0]], output=files[paths[1]])))
-    found.sort(key=lambda one: one[0] != "sample")
-    return tuple(test for _, test in found), tuple(group for group, _ in found), missing
+        group = f"tests/{test.get('group')}" if test.get("group") else "tests"
+        yield "sample" if test.get("sample") == "true" else group, _fill(given, number), _fill(answer, number)
 
 
 def _fill(pattern: str, number: int) -> str:
@@ -169,37 +134,42 @@ def _fill(pattern: str, number: int) -> str:
     return re.sub(r"%0?(\d?)d", lambda found: str(number).zfill(int(found[1] or 0)), pattern, count=1)
 
 
-def _read_checker(
-    root: ElementTree.Element, files: Mapping[str, str]
-) -> tuple[Checker, tuple[str, ...], list[tuple[str, str]]]:
+def _read_checker(root: ElementTree.Element, package: Package) -> Checker:
     if root.find("assets/interactor") is not None:
-        return Checker(), ("interactive",), []
+        return package.flag("interactive")
     asset = root.find("assets/checker")
     if asset is None:
-        return Checker(), (), []
+        return Checker()
     known = standard_checker(asset.get("name") or "")
     if known is not None:
-        return known, (), [("checker", f"{asset.get('name')}, testlib's own")]
-    source = asset.find("source")
-    path = (source.get("path") if source is not None else None) or ""
-    if path not in files:
-        return Checker(), ("needs_checker",), [("checker", f"{path or 'its source'} is not in the package")]
-    return read_checker_source(path, files)
+        package.notes.append(("checker", f"{asset.get('name')}, testlib's own"))
+        return known
+    path = _source_of(asset)
+    if path not in package.files:
+        return package.flag("needs_checker", f"{path or 'its source'} is not in the package")
+    return package.read_checker(path)
 
 
-def _read_solutions(root: ElementTree.Element, files: Mapping[str, str]) -> tuple[tuple[Solution, ...], list[str]]:
-    solutions, left_out = [], []
+def _list_solutions(root: ElementTree.Element) -> Iterator[tuple[str, Known | None]]:
     for one in root.iterfind("assets/solutions/solution"):
-        source, known = one.find("source"), _KNOWN.get(one.get("tag") or "")
-        path = (source.get("path") if source is not None else None) or ""
-        solution = read_file_solution(path, files[path], known) if known and path in files else None
-        if solution is None:
-            left_out.append(path or "a solution without a path")
-        else:
-            solutions.append(solution)
-    return tuple(solutions), left_out
+        yield _source_of(one), _KNOWN.get(one.get("tag") or "")
+
+
+def _source_of(asset: ElementTree.Element) -> str:
+    source = asset.find("source")
+    return (source.get("path") if source is not None else None) or ""
 
 
 def _name(root: ElementTree.Element) -> str:
     names: dict[str, Any] = {name.get("language") or "": name.get("value") for name in root.iterfind("names/name")}
     return str(names.get("english") or next(iter(names.values()), "") or "")
+
+
+FORMATS = (
+    Format(
+        "polygon",
+        "Polygon packages, as Codeforces' problems are prepared",
+        read_polygon,
+        folders=Folders(("problem.xml",), TAKES),
+    ),
+)

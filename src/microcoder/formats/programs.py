@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from posixpath import splitext
 from urllib.parse import urlsplit
 
 from microcoder.formats.candidates import Known, Solution
 from microcoder.formats.text import is_python2, parse_python
 
-LANGUAGES = {
+_LANGUAGES = {
     ".py": "python",
     ".py3": "python",
     ".py2": "python2",
@@ -60,6 +61,11 @@ _PLATFORMS = {
 }
 
 
+def language_of(path: str) -> str:
+    """Return the language of a file by its name; empty if it is not known."""
+    return _LANGUAGES.get(splitext(path)[1].lower(), "")
+
+
 def name_language(name: str) -> str:
     """Return a language's name as the evaluator has it: `C++` is `cpp`."""
     lowered = name.strip().lower()
@@ -78,7 +84,7 @@ def python_solutions(codes: Iterable[str]) -> tuple[Solution, ...]:
 
 
 def cut_fence(text: str) -> str:
-    """Return the code inside a text's last Markdown fence, or the text where it has none."""
+    """Return the code inside a text's last Markdown fence, or the text if it has none."""
     found = _FENCE.findall(text)
     return found[-1][1] if found else text
 
@@ -96,7 +102,7 @@ def find_platform(url: str, *words: str) -> str:
 
 
 def head_of(code: str, fn_name: str) -> str | None:
-    """Return the head of a function, `def f(a, b):`, with its class; None where the code does not define it."""
+    """Return the head of a function, `def f(a, b):`, with its class; None if the code does not define it."""
     tree = parse_python(code)
     for node in tree.body if tree is not None else ():
         if isinstance(node, ast.FunctionDef) and node.name == fn_name:

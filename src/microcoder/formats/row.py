@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from types import MappingProxyType
 from typing import Any
 
-from microcoder.formats.candidates import Candidate, Lineage
+from microcoder.formats.candidates import Candidate, DecodedTests, Lineage, Note
 from microcoder.formats.text import Digits, read_literal, shorten
-from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, MOST_SECONDS
+from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, MOST_SECONDS, TestCase
 
 _LIMITS = {"time_limit_seconds": (0.0, MOST_SECONDS), "memory_limit_mib": (LEAST_MEMORY_MIB, MOST_MEMORY_MIB)}
 """What a `Problem` may say."""
 _MAX_NAME = 1e30
 """Numbers beyond name nothing."""
-
+_PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
 
 REASONS: Mapping[str, str] = MappingProxyType(
     {
@@ -39,7 +39,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "adapter_fault": "the adapter failed on it: a fault of ours, please report it",
     }
 )
-"""Every reason for which this stage turns a row away."""
+"""Every reason for which this stage rejects a row."""
 
 
 class Malformed(ValueError):
@@ -59,7 +59,10 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The fields of one row, and where it stands."""
+    """The fields of one row, and where it stands.
+
+    A field that must be there and is not, or is of another kind, is `Malformed`. `a.b` names a field inside an object.
+    """
 
     values: Mapping[str, Any]
     id: str
@@ -68,56 +71,73 @@ class Row:
     licence: str = ""
     is_judged: bool = False
     """Read to judge answers by, not for a corpus: nothing need be asked, and no test may be left out."""
+    _objects: dict[str, Mapping[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Those that were decoded."""
 
     def over(self, values: Mapping[str, Any]) -> Row:
         """Return this row with other values."""
         return replace(self, values=values)
 
+    def get(self, name: str) -> Any:
+        """Return a field; None if it is missing or null."""
+        outer, _, inner = name.rpartition(".")
+        return (self.mapping(outer) if outer else self.values).get(inner)
+
     def has(self, name: str) -> bool:
         """Whether a field is there and not null."""
-        return self.values.get(name) is not None
+        return self.get(name) is not None
 
     def text(self, *names: str) -> str:
-        """Return the first of these fields that is there.
-
-        Raises:
-            Malformed: none is, or it is no text.
-        """
+        """Return the first of these fields that is there."""
         for name in names:
-            if self.has(name):
-                return self._of(name, str, "text")
+            if (value := self.get(name)) is not None:
+                return _typed(value, str, name, "text")
         raise Malformed("missing_field", " or ".join(names))
 
     def optional(self, *names: str) -> str:
-        """Return the first of these fields that is there, or an empty text."""
-        return self.text(*names) if any(self.has(name) for name in names) else ""
+        """Return the first of these fields that says something, or an empty text."""
+        return next((found for name in names if self.has(name) and (found := self.text(name))), "")
 
     def statement(self, *names: str) -> str:
-        """Return the first of these fields that is there: it must say something, unless answers are only judged.
-
-        Raises:
-            Malformed: none is, it is no text, or it is blank.
-        """
+        """Return the first of these fields that is there: it must say something, unless answers are only judged."""
         if self.is_judged:
             return self.optional(*names)
         found = self.text(*names)
         if not found.strip():
-            raise Malformed("no_statement", f"{names[0]} is blank")
+            raise Malformed("no_statement", f"{next(filter(self.has, names))} is blank")
         return found
 
+    def asked(self, *names: str) -> tuple[str, tuple[Note, ...]]:
+        """Return the first of these fields as a statement, a text or a list of messages, whose user's last is taken."""
+        name = next(filter(self.has, names), names[0])
+        if not isinstance(self.get(name), list):
+            return self.statement(*names), ()
+        messages = self.rows(name)
+        asked = [message.text("content") for message in messages if message.optional("role") == "user"]
+        if not asked or not asked[-1].strip():
+            if self.is_judged:
+                return "", ()
+            raise Malformed("no_statement", f"{name} holds no message of a user")
+        if len(messages) == 1:
+            return asked[-1], ()
+        return asked[-1], (("statement_found", f"the user's last of {len(messages)} messages; the others left out"),)
+
     def name(self, *names: str) -> str:
-        """Return the first of these fields that is there, a text or a number, as text."""
+        """Return the first of these fields that says something, a text or a number, as text."""
         for name in names:
-            value = self.values.get(name)
+            value = self.get(name)
             if isinstance(value, int | float) and not isinstance(value, bool):
-                return self._name_of(name, value)
-            if value is not None:
-                return self._of(name, str, "text or a number")
+                if -_MAX_NAME < value < _MAX_NAME:
+                    return repr(value)
+                if isinstance(value, int):
+                    raise Malformed("wrong_value", f"{name} is a long integer")
+            elif value is not None and value != "":
+                return _typed(value, str, name, "text or a number")
         return ""
 
     def number(self, name: str) -> float | None:
-        """Return a number, also one written as text; None where it is missing, not finite, or zero or less."""
-        value = self.values.get(name)
+        """Return a number, also one written as text; None if it is missing, not finite, or zero or less."""
+        value = self.get(name)
         if isinstance(value, str):
             try:
                 value = float(value) if value.strip() else None
@@ -125,73 +145,47 @@ class Row:
                 raise Malformed("wrong_type", f"{name} is {shorten(value, 40)!r}, not a number") from None
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise Malformed("wrong_type", f"{name} is {type(value).__name__}, not a number")
-        return float(value) if 0 < value < 1e15 else None
+        if isinstance(value, bool):
+            raise Malformed("wrong_type", f"{name} is bool, not a number")
+        number = _typed(value, int | float, name, "a number")
+        return float(number) if 0 < number < 1e15 else None
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return an object, also one written as JSON or as a Python literal; empty where it is missing.
-
-        Raises:
-            Malformed: it is something else.
-        """
-        value = self.decoded(name)
-        if value is None:
-            return {}
-        if not isinstance(value, Mapping):
-            raise Malformed("wrong_type", f"{name} is {type(value).__name__}, not an object")
-        if not all(isinstance(key, str) for key in value):
-            raise Malformed("wrong_type", f"{name} has keys that are no text")
-        return value
-
-    def items(self, name: str) -> list[Any]:
-        """Return a list, also one written as JSON or as a Python literal; empty where it is missing.
-
-        Raises:
-            Malformed: it is something else.
-        """
-        value = self.decoded(name)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            raise Malformed("wrong_type", f"{name} is {type(value).__name__}, not a list")
-        return value
-
-    def rows(self, name: str) -> list[Row]:
-        """Return a list of objects; empty where it is missing.
-
-        Raises:
-            Malformed: it is something else.
-        """
-        found = self.items(name)
-        for item in found:
-            if not isinstance(item, Mapping):
-                raise Malformed("wrong_type", f"an item of {name} is {type(item).__name__}, not an object")
-        return [self.over(item) for item in found]
+        """Return an object, also one written as JSON or as a Python literal; empty if it is missing."""
+        if name not in self._objects:
+            found = self.decoded(name)
+            value = _typed({} if found is None else found, Mapping, name, "an object")
+            if not all(isinstance(key, str) for key in value):
+                raise Malformed("wrong_type", f"{name} has keys that are no text")
+            self._objects[name] = value
+        return self._objects[name]
 
     def inner(self, name: str) -> Row:
         """Return an object as a row of its own."""
         return self.over(self.mapping(name))
 
+    def items(self, name: str) -> list[Any]:
+        """Return a list, also one written as JSON or as a Python literal; empty if it is missing."""
+        value = self.decoded(name)
+        return _typed([] if value is None else value, list, name, "a list")
+
+    def rows(self, name: str) -> list[Row]:
+        """Return a list of objects; empty if it is missing."""
+        return [self.over(_typed(item, Mapping, f"an item of {name}", "an object")) for item in self.items(name)]
+
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts; empty where it is missing.
+        """Return a list of texts; empty if it is missing."""
+        return tuple(_typed(item, str, f"an item of {name}", "text") for item in self.items(name))
 
-        Raises:
-            Malformed: it is something else.
-        """
-        found = self.items(name)
-        for item in found:
-            if not isinstance(item, str):
-                raise Malformed("wrong_type", f"an item of {name} is {type(item).__name__}, not text")
-        return tuple(found)
+    def listed(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts; a text that is no list counts as a list of one."""
+        value = self.get(name)
+        return (value,) if isinstance(value, str) and not value.lstrip().startswith(("[", "{")) else self.texts(name)
 
-    def decoded(self, name: str) -> Any:
-        """Return a field; where it is text, what that text holds; None where it is missing or blank.
-
-        Raises:
-            Malformed: the text holds no value.
-        """
-        value = self.values.get(name)
+    def decoded(self, *names: str) -> Any:
+        """Return the first of these fields that is there; if it is text, what the text holds; None if it is blank."""
+        name = next(filter(self.has, names), "")
+        value = self.get(name)
         if not isinstance(value, str):
             return value
         if not value.strip():
@@ -218,10 +212,8 @@ class Row:
             if isinstance(content, str):
                 read[path] = content
                 continue
-            if not isinstance(content, bytes):
-                raise Malformed("wrong_type", f"{shorten(path, 80)} is {type(content).__name__}, not a file")
             try:
-                read[path] = content.decode("utf-8-sig")
+                read[path] = _typed(content, bytes, shorten(path, 80), "a file").decode("utf-8-sig")
             except UnicodeDecodeError as error:
                 if re.fullmatch(texts, path):
                     raise Malformed("not_utf8", f"{path}: {error}") from None
@@ -231,37 +223,46 @@ class Row:
         """Return tags: a list, a list written as text, or words between commas; each once."""
         found: list[str] = []
         for name in names:
-            value = self.values.get(name)
-            if isinstance(value, str) and not value.lstrip().startswith("["):
-                found += value.split(",")
-            else:
-                found += self.texts(name)
+            texts = self.listed(name)
+            found += texts[0].split(",") if texts[:1] == (self.get(name),) else texts
         return tuple(dict.fromkeys(tag.strip() for tag in found if tag.strip()))
 
     def date(self, name: str) -> str:
-        """Return a date as ISO: from ISO text, a date, or seconds since 1970; empty where it is missing or none."""
-        value = self.values.get(name)
+        """Return a date as ISO: from ISO text, a date, or seconds since 1970; empty if it is missing or none."""
+        value = self.get(name)
         if isinstance(value, datetime | date):
             return value.isoformat()[:10]
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return iso_day(value)
+            return _iso_day(value)
         found = self.optional(name).strip()
         try:
             return datetime.fromisoformat(found).date().isoformat()
         except ValueError:
-            return found if _is_part_of_date(found) else ""
+            return found if _PART_OF_DATE.fullmatch(found) else ""
 
-    def candidate(self, statement: str, *, notes: Iterable[tuple[str, str]] = (), **fields: Any) -> Candidate:
+    def candidate(
+        self,
+        statement: str,
+        tests: DecodedTests | Iterable[TestCase] = (),
+        *,
+        notes: Iterable[Note] = (),
+        **fields: Any,
+    ) -> Candidate:
         """Return the candidate of this row.
 
         Args:
             statement: as the source has it.
+            tests: of a problem; decoded ones bring their notes, function, checker and harness along.
             notes: what was changed or left out on the way: field and words, for the lineage.
             fields: the other fields of the candidate; limits that no machine here could give are moved to the
                 nearest that one can, with a note.
         """
-        found: dict[str, Any] = {"licence": self.licence, **fields}
+        found: dict[str, Any] = {"licence": self.licence, "tests": tests}
         noted = [*notes]
+        if isinstance(tests, DecodedTests):
+            found |= tests.fields
+            noted += tests.notes
+        found |= fields
         for name, (least, most) in _LIMITS.items():
             value = found.get(name)
             if value is not None and not least <= value <= most:
@@ -280,29 +281,17 @@ class Row:
             **found,
         )
 
-    def _name_of(self, name: str, value: float) -> str:
-        if not -_MAX_NAME < value < _MAX_NAME:
-            if isinstance(value, int):
-                raise Malformed("wrong_value", f"{name} is a long integer")
-            return ""
-        return repr(value)
 
-    def _of(self, name: str, kind: type, what: str) -> Any:
-        value = self.values[name]
-        if not isinstance(value, kind):
-            found = "a long integer" if isinstance(value, Digits) else type(value).__name__
-            raise Malformed("wrong_type", f"{name} is {found}, not {what}")
+def _typed(value: object, kind: Any, name: str, what: str) -> Any:
+    if isinstance(value, kind):
         return value
+    found = "a long integer" if isinstance(value, Digits) else type(value).__name__
+    raise Malformed("wrong_type", f"{name} is {found}, not {what}")
 
 
-def iso_day(seconds: float) -> str:
-    """Return the day (UTC) of a time in seconds since 1970; empty where there is no such day."""
+def _iso_day(seconds: float) -> str:
+    """Return the day (UTC) of a time in seconds since 1970; empty if there is no such day."""
     try:
         return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat() if seconds > 0 else ""
     except (ValueError, OverflowError, OSError):
         return ""
-
-
-def _is_part_of_date(text: str) -> bool:
-    parts = text.split("-")
-    return len(parts) <= 2 and all(part.isdigit() for part in parts) and len(parts[0]) == 4

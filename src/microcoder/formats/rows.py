@@ -15,9 +15,8 @@ from pydantic import ValidationError
 from microcoder.errors import DataError
 from microcoder.faults import explain_fault
 from microcoder.formats.candidates import Candidate
-from microcoder.formats.catalogue import FORMATS
+from microcoder.formats.catalogue import FORMATS, load_format
 from microcoder.formats.format import Format, recognise
-from microcoder.formats.lookup import load_format
 from microcoder.formats.own import find_record, read_record
 from microcoder.formats.row import Malformed
 from microcoder.formats.text import shorten
@@ -25,7 +24,7 @@ from microcoder.types import Problem
 
 _NAMES = ("id", "question_id", "problem_id", "task_id", "name", "pid", "hash_id", "uuid")
 _OF_TESTS = ("bad_tests", "tests_not_convertible", "bad_encoding")
-_HINDERED = {
+HINDERED = {
     "needs_checker": "its checker includes a header that is not in the row",
     "interactive": "it asks for an interactive program",
     "file_io": "its programs read and write files, not stdin and stdout",
@@ -85,14 +84,10 @@ def _read(format: Format, values: Mapping[str, Any]) -> Problem:
 
 
 def _check(candidate: Candidate, format: Format, where: str) -> None:
-    """Refuse what could be judged only in part.
-
-    Raises:
-        DataError: why.
-    """
+    """Refuse what could be judged only in part."""
     if not candidate.tests:
         raise DataError(f"{where}: {format.tests_in} holds no test; expected {format.shape}")
-    for flag, why in _HINDERED.items():
+    for flag, why in HINDERED.items():
         if flag in candidate.flags:
             raise DataError(f"{where}: {why}; it cannot be judged from this row")
 

@@ -16,6 +16,11 @@ MAX_DIGITS = 100_000
 """A longer integer takes the judge seconds to read, each time."""
 MAX_LITERAL = 50_000_000
 _DIGITS_PYTHON_READS = 4300
+_SECONDS = re.compile(r"([\d.]+)\s*(m?s|seconds?)?", re.I)
+_MEBIBYTES = re.compile(r"([\d.]+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
+_MOST_SECONDS = 1e6
+"""More is no limit but a slip."""
+_MIB_OF = {"b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0}
 _PRINT_STATEMENT = re.compile(
     r"^[ \t]*print[ \t]+(?![=(])\S|^[ \t]*print$|except[ \t]+\w+[ \t]*,[ \t]*\w+[ \t]*:", re.M
 )
@@ -83,7 +88,7 @@ def read_literal(text: str) -> Any:
 
 
 def parse_python(source: str) -> ast.Module | None:
-    """Return a program's tree; None where it is no Python 3."""
+    """Return a program's tree; None if it is no Python 3."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -115,6 +120,33 @@ def is_comparable(value: object) -> bool:
     if isinstance(value, dict):
         return all(type(key) in (str, int) and is_comparable(item) for key, item in value.items())
     return value is None or isinstance(value, bool | int | float | str | Digits)
+
+
+def read_seconds(text: str) -> float | None:
+    """Return the seconds of `2.0 seconds`, `500 ms`, `[1, 2]`...; None if it says no number."""
+    found = _SECONDS.search(text)
+    seconds = _number(found[1]) if found else 0.0
+    if found and (found[2] or "").lower() == "ms":
+        seconds /= 1000
+    return seconds if 0 < seconds < _MOST_SECONDS else None
+
+
+def read_mebibytes(text: str) -> int | None:
+    """Return the MiB of `256.0 megabytes`, `268435456 bytes`, ...; None if it says no number."""
+    found = _MEBIBYTES.search(text)
+    if not found:
+        return None
+    unit = (found[2] or "").lower()[:1]
+    number = _number(found[1])
+    mebibytes = number * (_MIB_OF[unit] if unit else 1.0 if number < 1 << 16 else _MIB_OF["b"])
+    return round(mebibytes) if 1 <= mebibytes <= 1 << 20 else None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
 def shorten(value: object, length: int = 80) -> str:

@@ -15,10 +15,7 @@ from microcoder.insights.jobs import MeasuredValue
 from microcoder.insights.verdicts import ClaimFinding, Judgement, adjust_judgements, judge_effect
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from microcoder.insights.effects import Array
 
 
 @dataclass(frozen=True, slots=True)

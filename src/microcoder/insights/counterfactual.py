@@ -19,8 +19,6 @@ from microcoder.insights.jobs import Job, MeasuredValue
 from microcoder.runs import RunDirectory, read_rollouts
 from microcoder.training.config import TrainConfig
 
-_EVALUATION_SEED = 1_000_003
-
 
 def step_under_rules(
     job: Job, *, rules: dict[str, dict[str, Any]], repeat_window_tokens: int = 10
@@ -41,7 +39,7 @@ def step_under_rules(
     """
     first: RunDirectory | None = None
     # Held-out problems are sampled under one seed in all runs; here each seed is to have its own responses.
-    one_step = {"num_steps": 1, "evaluation.seed": _EVALUATION_SEED + 1000 * job.seed}
+    one_step = {"num_steps": 1, "evaluation.seed": job.config.evaluation.seed + 1000 * job.seed}
     for level, keys in rules.items():
         config = load_config(TrainConfig, layers=[job.config.model_dump(mode="json"), keys, one_step])
         run = _train(config, job.folder / re.sub(r"\W+", "_", level))
@@ -53,10 +51,10 @@ def step_under_rules(
 
 
 def _train(config: TrainConfig, folder: Path) -> RunDirectory:
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.session import run_training
 
-    run_training(config, run_directory=folder, observer=Silent())
+    run_training(config, run_directory=folder, observer=Observer())
     return RunDirectory(folder)
 
 
@@ -76,11 +74,11 @@ def _check_alike(first: RunDirectory, other: RunDirectory, level: str) -> None:
 
 
 def _measure(config: TrainConfig, run: RunDirectory, repeat_window_tokens: int) -> dict[str, float | None]:
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.shifts import contrast_length, contrast_repeats, measure_shifts
     from microcoder.training.warmstart import find_model
 
-    before = Path(find_model(config, Silent()))
+    before = Path(find_model(config, Observer()))
     shifts = measure_shifts(before, run.model, read_rollouts(run.evaluation_file(0)))
     right: Sequence[float] = [shift.change for shift in shifts if shift.response.is_accepted]
     return {

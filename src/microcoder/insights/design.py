@@ -7,10 +7,11 @@ power is computed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.insights.catalogue import INSIGHTS
@@ -52,19 +53,15 @@ class Contrast(Config):
         """All levels that it names."""
         return tuple(dict.fromkeys(self.of + self.against))
 
-    @model_validator(mode="after")
-    def _is_of_runs_or_of_a_measurement(self) -> Contrast:
+    def _contradictions(self) -> Iterator[str]:
         if self.measurement:
             if self.feature or self.against_feature:
-                raise ValueError(f"a measurement has no feature; leave {self.feature or self.against_feature!r} out")
-            return self
+                yield f"a measurement has no feature; leave {self.feature or self.against_feature!r} out"
+            return
         if self.metric not in METRICS:
-            raise ValueError(
-                f"no metric {self.metric!r} of runs; use one of {', '.join(METRICS)}, or name a measurement"
-            )
+            yield (f"no metric {self.metric!r} of runs; use one of {', '.join(METRICS)}, or name a measurement")
         for text in (self.feature, self.against_feature or self.feature):
             parse_feature(text)
-        return self
 
 
 class Predicate(Contrast):
@@ -138,27 +135,19 @@ class Claim(Config):
         """All contrasts that are read from runs and measurements."""
         return (*self.predicates, *((self.check,) if self.check else ()))
 
-    @model_validator(mode="after")
-    def _is_of_the_catalogue_or_says_what_it_is(self) -> Claim:
+    def _contradictions(self) -> Iterator[str]:
         if (self.id in INSIGHTS) == self.id.startswith("X"):
-            raise ValueError(f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ...")
+            yield f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ..."
         if (self.id in INSIGHTS) == bool(self.says):
-            raise ValueError(f"claim {self.id}: `says` is for claims beyond the catalogue, and needed there")
-        return self
-
-    @model_validator(mode="after")
-    def _is_decidable_or_says_why_not(self) -> Claim:
+            yield f"claim {self.id}: `says` is for claims beyond the catalogue, and needed there"
         if (self.primary is None) == (self.undecidable is None):
-            raise ValueError(f"claim {self.id} needs either `primary`, or `undecidable` with reason and compute")
-        if self.primary is None:
-            return self
-        if self.spread is None:
-            raise ValueError(f"claim {self.id} needs `spread`: measure it on a pilot, and say where")
-        if self.family != "measuring" and self.check is None:
-            raise ValueError(f"claim {self.id} needs a `check`: that the treatment reached the rollouts")
-        if self.family == "training" and self.primary.measurement:
-            raise ValueError(f'claim {self.id}: a predicate over a measurement is of family "measuring" or "mechanism"')
-        return self
+            yield f"claim {self.id} needs either `primary`, or `undecidable` with reason and compute"
+        if self.primary and self.spread is None:
+            yield f"claim {self.id} needs `spread`: measure it on a pilot, and say where"
+        if self.primary and self.family != "measuring" and self.check is None:
+            yield f"claim {self.id} needs a `check`: that the treatment reached the rollouts"
+        if self.primary and self.family == "training" and self.primary.measurement:
+            yield f'claim {self.id}: a predicate over a measurement is of family "measuring" or "mechanism"'
 
 
 class MeasuredMetric(Config):
@@ -254,39 +243,34 @@ class Study(Config):
     claims: tuple[Claim, ...] = ()
     """None for a study whose results are reported elsewhere."""
 
-    @model_validator(mode="after")
-    def _levels_are_a_comparison(self) -> Study:
+    def _contradictions(self) -> Iterator[str]:
         if not self.levels and not self.measurements:
-            raise ValueError("a study needs [levels] to train at, or [measurements]")
+            yield "a study needs [levels] to train at, or [measurements]"
         if len(self.levels) == 1:
-            raise ValueError("one level compares nothing; add another, or leave levels to [measurements]")
+            yield "one level compares nothing; add another, or leave levels to [measurements]"
         if self.levels and self.reference not in self.levels:
-            raise ValueError(f"{self.reference}: no such level; levels are {', '.join(self.levels)}")
+            yield f"{self.reference}: no such level; levels are {', '.join(self.levels)}"
         scales = {scale for level in self.levels.values() for scale in level.at}
         if unknown := sorted(scales - self.scales.keys() - {MICRO}):
-            raise ValueError(f"levels set keys at {', '.join(unknown)}, no scale; add [scales.{unknown[0]}]")
+            yield f"levels set keys at {', '.join(unknown)}, no scale; add [scales.{unknown[0]}]"
         for name, measurement in self.measurements.items():
             if unknown := [level for level in measurement.uses if level not in self.levels]:
-                raise ValueError(f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}")
-        return self
-
-    @model_validator(mode="after")
-    def _claims_and_figure_name_what_there_is(self) -> Study:
+                yield f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}"
         for claim in self.claims:
             for contrast in claim.contrasts:
-                self._check_names(claim.id, contrast.measurement, contrast.metric, contrast.levels)
+                yield from self._unknown_names(claim.id, contrast.measurement, contrast.metric, contrast.levels)
         if self.figure is not None:
-            self._check_names("figure", self.figure.measurement, self.figure.metric, self.figure.levels)
-        return self
+            yield from self._unknown_names("figure", self.figure.measurement, self.figure.metric, self.figure.levels)
 
-    def _check_names(self, where: str, measurement: str, metric: str, levels: tuple[str, ...]) -> None:
+    def _unknown_names(self, where: str, measurement: str, metric: str, levels: tuple[str, ...]) -> Iterator[str]:
         known, metrics = tuple(self.levels), tuple(METRICS)
         if measurement:
             if measurement not in self.measurements:
-                raise ValueError(f"{where}: no measurement {measurement!r} in this study")
+                yield f"{where}: no measurement {measurement!r} in this study"
+                return
             known = self.measurements[measurement].levels
             metrics = tuple(self.measurements[measurement].metrics)
         if unknown := [level for level in levels if level not in known]:
-            raise ValueError(f"{where}: {', '.join(unknown)}: no such level; levels are {', '.join(known)}")
+            yield f"{where}: {', '.join(unknown)}: no such level; levels are {', '.join(known)}"
         if metric not in metrics:
-            raise ValueError(f"{where}: no metric {metric!r}; use one of {', '.join(metrics)}")
+            yield f"{where}: no metric {metric!r}; use one of {', '.join(metrics)}"

@@ -24,10 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from microcoder.insights.history import History
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from microcoder.insights.effects import Array
 
 Metric = Literal[
     "accuracy",
@@ -145,24 +142,12 @@ def _mean(values_E_B: Array) -> Array:
         return np.nanmean(values_E_B, axis=0) if len(values_E_B) else np.full(values_E_B.shape[1], np.nan)
 
 
-def _start(time_E: Array, values_E_B: Array) -> Array:
-    return _mean(values_E_B[time_E <= max(_START, time_E[0])])
-
-
-def _early(time_E: Array, values_E_B: Array) -> Array:
-    return _mean(values_E_B[(time_E > 0) & (time_E <= _EARLY)])
-
-
 def _late(time_E: Array, values_E_B: Array) -> Array:
     return _mean(values_E_B[time_E > _LATE])
 
 
-def _whole(time_E: Array, values_E_B: Array) -> Array:
-    return _mean(values_E_B[time_E > 0])
-
-
-def _growth(time_E: Array, values_E_B: Array) -> Array:
-    return _late(time_E, values_E_B) - _start(time_E, values_E_B)
+def _start(time_E: Array, values_E_B: Array) -> Array:
+    return _mean(values_E_B[time_E <= max(_START, time_E[0])])
 
 
 def _smoothed(time_E: Array, values_E_B: Array) -> tuple[Array, Array]:
@@ -189,10 +174,6 @@ def _peak_at(time_E: Array, values_E_B: Array) -> Array:
     return time_E[np.nanargmax(values_E_B, axis=0)]
 
 
-def _drop(time_E: Array, values_E_B: Array) -> Array:
-    return _peak(time_E, values_E_B) - _late(time_E, values_E_B)
-
-
 def _swing(time_E: Array, values_E_B: Array) -> Array:
     import numpy as np
 
@@ -202,13 +183,13 @@ def _swing(time_E: Array, values_E_B: Array) -> Array:
 FEATURES: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType(
     {
         "start": _start,
-        "early": _early,
+        "early": lambda time_E, values_E_B: _mean(values_E_B[(time_E > 0) & (time_E <= _EARLY)]),
         "late": _late,
-        "mean": _whole,
-        "growth": _growth,
+        "mean": lambda time_E, values_E_B: _mean(values_E_B[time_E > 0]),
+        "growth": lambda time_E, values_E_B: _late(time_E, values_E_B) - _start(time_E, values_E_B),
         "peak": _peak,
         "peak_at": _peak_at,
-        "drop": _drop,
+        "drop": lambda time_E, values_E_B: _peak(time_E, values_E_B) - _late(time_E, values_E_B),
         "swing": _swing,
     }
 )

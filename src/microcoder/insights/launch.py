@@ -119,7 +119,7 @@ def _plan(launches: Sequence[RunToStart], scale: str, dollars_per_hour: float) -
         f"{len(launches)} distinct runs, at most {sum(known):,.0f} H100-hours "
         f"({sum(known) * dollars_per_hour:,.0f} dollars at {dollars_per_hour:g} an hour) and {judging:,.0f} "
         "core-hours of judging. Every response is counted at its limit, and speeds are assumptions "
-        "(docs/training.md): a bound for planning, no measurement.",
+        "(docs/resources.md): a bound for planning, no measurement.",
         "",
         f"Needed first: {', '.join(files) or 'nothing'}. Then `sh launch.sh`, or its lines one by one on as many nodes "
         "as there are; a line that is run again resumes its run.",

@@ -17,8 +17,8 @@ _SOURCE = Path(microcoder.__file__).parent
 _ROOTS = ("training/session.py", "training/engines/{engine}/engine.py")
 _GATHERING = _SOURCE / "insights" / "__init__.py"
 """Names the package's public functions, reports among them; a measuring function gets it with its package."""
-_EXTRA = ("evaluator/**/*.py", "evaluator/**/*.toml")
-"""The sandbox is started by path, so no import leads there."""
+_EXTRA = ("evaluator/**/*.py", "evaluator/**/*.toml", "micro/*.toml")
+"""The sandbox is started by path, so no import leads there; nor to files that are read."""
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,7 @@ from microcoder.config import flatten
 from microcoder.errors import DataError
 from microcoder.files import write_text
 from microcoder.insights import figures
-from microcoder.insights.arms import Arms, compare_arms
-from microcoder.insights.comparison import BeforeAfter, compare, compare_by_tier, count_unscored
+from microcoder.insights.arms import Arms, BeforeAfter, compare, compare_arms, compare_by_tier, count_unscored
 from microcoder.insights.examples import choose_examples
 from microcoder.insights.figures import Chart, HeldOutPoint
 from microcoder.insights.history import History, missing_extra, read_history
@@ -30,26 +28,6 @@ _MAX_CHARACTERS_SHOWN = 12_000
 _MAX_TESTS_SHOWN = 40
 _CONTROL_CHARACTERS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
 _DASH = "–"  # noqa: RUF001
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A quantity before and after, as text."""
-
-    label: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeCount:
-    """Number of held-out samples with one verdict, and their share for a bar."""
-
-    outcome: str
-    before: int | None
-    after: int | None
-    share_before: float
-    share_after: float
 
 
 def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
@@ -187,12 +165,13 @@ def _warnings(history: History, headline: BeforeAfter) -> Iterator[str]:
             yield f"summary.json says {key} = {recorded:.4f}; evaluations.jsonl, shown here, {evaluation.accuracy:.4f}."
 
 
-def _changes(history: History) -> list[Change]:
-    """What the held-out responses look like, before and after."""
+def _changes(history: History) -> list[dict[str, str]]:
+    """What the held-out responses look like, before and after, as text."""
     before, after = history.before, history.after
 
-    def change(label: str, read: Any) -> Change:
-        return Change(label, *(_DASH if e is None else read(e) for e in (before, after)))
+    def change(label: str, read: Any) -> dict[str, str]:
+        texts = [_DASH if e is None else read(e) for e in (before, after)]
+        return {"label": label, "before": texts[0], "after": texts[1]}
 
     return [
         change("response length (mean tokens)", lambda e: f"{e.length_mean:,.1f}"),
@@ -203,21 +182,23 @@ def _changes(history: History) -> list[Change]:
     ]
 
 
-def _outcome_counts(history: History) -> list[OutcomeCount]:
-    """Held-out samples by verdict, the verdicts that occurred."""
-    before = history.before.outcomes if history.before else {}
-    after = history.after.outcomes if history.after else {}
-    totals = sum(before.values()) or 1, sum(after.values()) or 1
+def _outcome_counts(history: History) -> list[dict[str, Any]]:
+    """Held-out samples by verdict, the verdicts that occurred: counts, and shares for bars."""
+    sides = {
+        name: (evaluation.outcomes if evaluation else None)
+        for name, evaluation in (("before", history.before), ("after", history.after))
+    }
     return [
-        OutcomeCount(
-            str(outcome),
-            before.get(outcome, 0) if history.before else None,
-            after.get(outcome, 0) if history.after else None,
-            before.get(outcome, 0) / totals[0],
-            after.get(outcome, 0) / totals[1],
-        )
+        {
+            "outcome": str(outcome),
+            **{name: None if counts is None else counts.get(outcome, 0) for name, counts in sides.items()},
+            **{
+                f"share_{name}": (counts or {}).get(outcome, 0) / (sum((counts or {}).values()) or 1)
+                for name, counts in sides.items()
+            },
+        }
         for outcome in Outcome
-        if before.get(outcome) or after.get(outcome)
+        if any(counts and counts.get(outcome) for counts in sides.values())
     ]
 
 
@@ -244,12 +225,8 @@ def _points(difference: Estimate | None) -> str:
     """Percentage points, signed."""
     if difference is None:
         return _DASH
-    value, low, high = (_signed(100 * x) for x in (difference.value, difference.low, difference.high))
-    return f"{value} ({low} to {high})"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−")  # noqa: RUF001
+    value, low, high = (f"{100 * x:+.1f}" for x in (difference.value, difference.low, difference.high))
+    return f"{value} ({low} to {high})".replace("-", "−")  # noqa: RUF001
 
 
 def _shown(value: object) -> str:

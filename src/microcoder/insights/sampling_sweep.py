@@ -15,8 +15,6 @@ from microcoder.training.config import TrainConfig
 if TYPE_CHECKING:
     from microcoder.training.probe import Probe
 
-_EVALUATION_SEED = 1_000_003
-
 
 def sweep_temperatures(
     job: Job, *, grid: tuple[float, ...], num_problems: int = 64, converged_diversity: float = 0.7
@@ -61,7 +59,7 @@ def _as_model(folder: Path) -> dict[str, Any]:
 def _probe(
     job: Job, label: str, keys: dict[str, Any], grid: Sequence[float], num_problems: int, converged_diversity: float
 ) -> Probe:
-    from microcoder.training.observer import Silent
+    from microcoder.training.observer import Observer
     from microcoder.training.session import run_probe
 
     temperature = {
@@ -71,11 +69,11 @@ def _probe(
         "converged_diversity": converged_diversity,
     }
     # The probe samples under the seed of evaluation, which is one for all runs: here each seed is to sample its own.
-    seed = _EVALUATION_SEED + 1000 * job.seed
+    seed = job.config.evaluation.seed + 1000 * job.seed
     layers = [
         job.config.model_dump(mode="json"),
         {**keys, "rollout.temperature": temperature, "evaluation.seed": seed},
     ]
     return run_probe(
-        load_config(TrainConfig, layers=layers), run_directory=job.folder / f"probe-{label}", observer=Silent()
+        load_config(TrainConfig, layers=layers), run_directory=job.folder / f"probe-{label}", observer=Observer()
     )

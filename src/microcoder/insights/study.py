@@ -23,10 +23,10 @@ from microcoder.insights.jobs import Job
 from microcoder.insights.measurements import digest_measurement, is_measured
 from microcoder.insights.provenance import digest_code
 from microcoder.runs import RunDirectory
+from microcoder.training.algorithm.masking import ConditionalMasking, NoMasking
 from microcoder.training.algorithm.temperature import scheduled_temperature
 from microcoder.training.config import TrainConfig
 from microcoder.training.manifest import digest_config
-from microcoder.training.masking_config import ConditionalMasking, NoMasking
 from microcoder.training.sampling_config import AblationRamp, ConstantTemperature, StagedTemperature
 
 STUDIES = Path("studies")

@@ -102,14 +102,13 @@ def draw_curves(
     )
 
 
-def draw_levels(study: str, says: str, effects: Mapping[str, Effect], *, is_share: bool, zero: bool = True) -> Chart:
+def draw_levels(study: str, says: str, effects: Mapping[str, Effect], *, is_share: bool) -> Chart:
     """Draw what was measured at a few levels, with intervals."""
     figure, axes = _rows_figure(len(effects), left=0.24)
     for row, (_, effect) in enumerate(effects.items()):
         axes.plot([effect.low, effect.high], [row, row], color=BLUE, linewidth=2)
         axes.plot([effect.value], [row], "o", color=BLUE, markersize=6)
-    if zero:
-        axes.axvline(0, color=BLACK, linewidth=0.8)
+    axes.axvline(0, color=BLACK, linewidth=0.8)
     axes.set_yticks(range(len(effects)), list(effects), fontsize=9)
     axes.set_xlabel(says)
     if is_share:

@@ -12,7 +12,6 @@ from microcoder.files import write_json, write_text
 from microcoder.insights.catalogue import ASPECTS, INSIGHTS
 from microcoder.insights.claims import ClaimResult, PredicateResult, StudyData, measure_contrast
 from microcoder.insights.design import QUICK, Contrast, FigureChoice
-from microcoder.insights.expectations import describe_expectation
 from microcoder.insights.figures import Chart
 from microcoder.insights.history import missing_extra
 from microcoder.insights.results import JudgedStudy, as_records
@@ -21,6 +20,7 @@ from microcoder.insights.study_figures import Bar, draw_curves, draw_effects, dr
 from microcoder.insights.verdicts import ClaimFinding
 from microcoder.insights.wording import (
     count_verdicts,
+    describe_expectation,
     format_check,
     format_effect,
     format_least,
@@ -75,7 +75,7 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
         f"# {judged.file.study.factor[:1].upper()}{judged.file.study.factor[1:]}",
         "",
         *(f"{sentence}\n" for sentence in open_page(judged)),
-        *_picture(chart),
+        *([f"![{chart.title}. {chart.description}]({chart.name}.svg)", ""] if chart else []),
         "## Claims",
         "",
         "| | claim | verdict | effect, 95 % interval | claimed | seeds | p (Holm) |",
@@ -93,10 +93,6 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
         "",
     ]
     write_text(output / f"{name}.md", "\n".join(lines).rstrip() + "\n")
-
-
-def _picture(chart: Chart | None) -> list[str]:
-    return [f"![{chart.title}. {chart.description}]({chart.name}.svg)", ""] if chart else []
 
 
 def _claim_row(result: ClaimResult, judged: JudgedStudy) -> str:
@@ -252,13 +248,14 @@ def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
     missing = [name for name in INSIGHTS if name not in found]
     precise = [r for r in results if r.primary and r.primary.is_precise]
     counts = count_verdicts(results) + (f" and {len(missing)} in no study here" if missing else "")
+    learnt = f"What that means for who trains real models: [what we learnt]({LEARNT}). "
     lines = [
         "# The 34 insights on the micro lab",
         "",
         f"Of {len(INSIGHTS)} claims {counts}. {len(precise)} intervals are as narrow as the smallest effect of "
         "interest. Verdicts hold among all claims (Holm, 5 %).",
         "",
-        *([f"What that means for who trains real models: [what we learnt]({LEARNT}). "] if _has_learnt(output) else []),
+        *([learnt] if (output / LEARNT).exists() else []),
         "How to read this: [insights.md](../insights.md).",
         "",
         "| | claim | verdict | effect, 95 % interval | |",
@@ -269,15 +266,9 @@ def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
         "",
     ]
     path = output / "README.md"
-    # Of an earlier version.
-    (output / "scoreboard.svg").unlink(missing_ok=True)
     write_text(path, "\n".join(lines).rstrip() + "\n")
     write_json(output / "results.json", as_records(judged))
     return path
-
-
-def _has_learnt(output: Path) -> bool:
-    return (output / LEARNT).exists()
 
 
 def _in_order(found: Mapping[str, Any]) -> list[str]:

@@ -24,10 +24,10 @@ from microcoder.insights.measurements import run_measurement
 from microcoder.metrics import EvaluationMetrics, StepMetrics
 from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig
-from microcoder.training.observer import Silent
+from microcoder.training.observer import Observer
 
 
-class _Events(Silent):
+class _Events(Observer):
     """An observer that writes events to standard output."""
 
     def __init__(self, channel: TextIO) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from microcoder.insights.rounds import Rounds
 from microcoder.insights.study import StudyRun, Work
 
 _ATTEMPTS = 2
@@ -36,22 +37,6 @@ class StudyObserver(Protocol):
         """The work is done, or has failed: the event has `error`."""
 
 
-class WorkSource(Protocol):
-    """A source of work; calls come from one thread at a time."""
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether no more work will come."""
-        ...
-
-    def take(self) -> Work | None:
-        """Return the next work; None if it depends on work in progress, or there is none."""
-        ...
-
-    def ended(self, work: Work) -> None:
-        """Note finished or failed work."""
-
-
 @dataclass(frozen=True, slots=True)
 class FailedWork:
     """Work that failed."""
@@ -72,7 +57,7 @@ class StudyWorkers:
         self._failures: list[FailedWork] = []
         self._broken: Exception | None = None
 
-    def run(self, source: WorkSource) -> list[FailedWork]:
+    def run(self, source: Rounds) -> list[FailedWork]:
         """Do the work; return what failed.
 
         Raises:
@@ -96,7 +81,7 @@ class StudyWorkers:
             raise self._broken
         return self._failures
 
-    def _guard(self, number: int, source: WorkSource) -> None:
+    def _guard(self, number: int, source: Rounds) -> None:
         """Stop everything on an internal error, such as unreadable finished work; `run` raises it."""
         try:
             self._work(number, source)
@@ -121,7 +106,7 @@ class StudyWorkers:
                 if process.poll() is None:
                     process.send_signal(number)
 
-    def _work(self, number: int, source: WorkSource) -> None:
+    def _work(self, number: int, source: Rounds) -> None:
         process: subprocess.Popen[str] | None = None
         last: dict[str, Any] | None = None
         while (work := self._take(source)) is not None:
@@ -148,7 +133,7 @@ class StudyWorkers:
         if process is not None:
             _dismiss(process)
 
-    def _take(self, source: WorkSource) -> Work | None:
+    def _take(self, source: Rounds) -> Work | None:
         """Wait for the next piece of work; None when there is no more."""
         while not self._is_stopping.is_set():
             with self._lock:

@@ -13,8 +13,7 @@ from microcoder.insights.study import StudyMeasurement, StudyRun, Work
 from microcoder.machine import count_processors
 from microcoder.runs import RunDirectory
 from microcoder.training.config import TrainConfig
-from microcoder.training.problems_config import MicroProblems
-from microcoder.training.sampling_config import DiversityTemperature
+from microcoder.training.estimate import count_heldout
 
 SECONDS_PER_TOKEN = 0.00016
 """Micro lab, one core, sampling, judging and updates: of a rollout, by the tokens that it may have."""
@@ -32,15 +31,7 @@ MEMORY_GIB_PER_WORKER = 1.5
 def count_work(config: TrainConfig) -> float:
     """Return the seconds a run takes on a quiet machine of reference (micro lab)."""
     rollouts = config.num_steps * config.batch.train_batch_size * config.rollout.num_samples
-    evaluations = 1 + -(-config.num_steps // config.evaluation.every_steps)
-    heldout = config.problems.num_heldout if isinstance(config.problems, MicroProblems) else 0
-    samples = evaluations * heldout * config.evaluation.samples_per_problem
-    samples *= 1 + len(config.evaluation.sweep_temperatures)
-    temperature = config.rollout.temperature
-    if isinstance(temperature, DiversityTemperature):
-        samples += len(temperature.grid) * temperature.num_problems * config.rollout.num_samples
-    longest = config.rollout.longest_response_tokens
-    sampled = samples * (config.evaluation.max_response_tokens or longest)
+    longest, (_, sampled) = config.rollout.longest_response_tokens, count_heldout(config)
     return SECONDS_PER_RUN + SECONDS_PER_TOKEN * rollouts * longest + SECONDS_PER_SAMPLED_TOKEN * sampled
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from microcoder.errors import ConfigError
 from microcoder.extract import extract_program
-from microcoder.formats.verl import problem_of_reward
+from microcoder.formats.once import problem_of_reward
 from microcoder.integrations.shared import Mode, as_figures, check_mode, fault_of, score, shared_judge
 
 _REST_SECONDS = 1.0

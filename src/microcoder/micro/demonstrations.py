@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from microcoder.micro.operations import Kind
+from microcoder.micro.operations import OPERATIONS, Kind
 from microcoder.micro.problems import draw_tasks
 from microcoder.micro.programs import draw_hand, render_program
 from microcoder.micro.templates import (
-    OPERATIONS,
     STYLES,
     TIERS,
     Step,
@@ -105,7 +104,7 @@ def _demonstrate(
     lines = []
     for number in range(1, num_plans + 1):
         understood = _misread(task.steps, number, noise, generator)
-        lines.append(f"{number}. {plan_text(understood)}")
+        lines.append(f"{number}. {', '.join(step.fill(step.name) for step in understood)}")
     if is_repeating and lines:
         lines += [lines[-1]] * generator.randint(6, 16)
     snippets = [_snippet(step, num_plans, noise, generator) for step in understood]
@@ -132,11 +131,6 @@ def _demonstrate(
     return Demonstration(
         statement, response, task.template.tier, num_plans, tuple(name for name, is_so in flaws.items() if is_so), task
     )
-
-
-def plan_text(steps: Sequence[Step]) -> str:
-    """Restate operations the way a plan line does."""
-    return ", ".join(step.fill(step.name) for step in steps)
 
 
 def _rate(what: str, step: Step, bounds: tuple[float, float], num_plans: int, decay: float) -> float:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from microcoder.errors import DataError
-from microcoder.micro.chains.problems import generate_chain_problems
-from microcoder.micro.programs import FUNCTION_NAME, reference_program
+from microcoder.micro.chains import generate_chain_problems
+from microcoder.micro.programs import reference_program
 from microcoder.micro.statements import write_statement
 from microcoder.micro.templates import (
     STYLES,
@@ -21,15 +21,11 @@ from microcoder.micro.templates import (
     draw_template,
     split_of,
 )
-from microcoder.micro.testing import make_tests
+from microcoder.micro.testing import ATTEMPTS, build_problem, make_tests
 from microcoder.types import Problem
 
 World = Literal["operations", "chains"]
 WORLDS: tuple[World, ...] = ("operations", "chains")
-
-TIME_LIMIT_SECONDS = 1.0
-MEMORY_LIMIT_MIB = 256
-_ATTEMPTS = 500
 
 
 def generate_problems(
@@ -63,7 +59,7 @@ def generate_problems(
     seen: set[str] = set()
     problems = []
     for index in range(num_problems):
-        for _, (task, statement) in zip(range(_ATTEMPTS), drawn, strict=False):
+        for _, (task, statement) in zip(range(ATTEMPTS), drawn, strict=False):
             if task.template.tier == tiers[index % len(tiers)] and statement not in seen:
                 seen.add(statement)
                 identifier = f"micro-{split}-{task.template.tier}-{index:06d}"
@@ -108,15 +104,11 @@ def _check(split: str, tiers: Sequence[str], styles: Sequence[str], world: str) 
 def make_problem(task: TemplateTask, statement: str, identifier: str, generator: random.Random) -> Problem:
     """Give a task its tests and its limits."""
     reference = reference_program(task)
-    is_function = task.style == "function"
-    return Problem(
-        id=identifier,
+    return build_problem(
+        identifier,
         statement=statement,
-        fn_name=FUNCTION_NAME if is_function else None,
-        starter_code=reference.split("\n")[0] if is_function else None,
-        tests=make_tests(task, reference, generator),
-        time_limit_seconds=TIME_LIMIT_SECONDS,
-        memory_limit_mib=MEMORY_LIMIT_MIB,
-        tier=task.template.tier,
         reference=reference,
+        tests=make_tests(task, reference, generator),
+        style=task.style,
+        tier=task.template.tier,
     )

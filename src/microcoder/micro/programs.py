@@ -40,7 +40,7 @@ def render_program(
     if task.style == "function":
         lines = [f"def {FUNCTION_NAME}({variable}):", *(f"    {line}" for line in body), f"    return {result}"]
     else:
-        star = "*" if _gives_list(task) and answer == "{}" else ""
+        star = "*" if task.steps[-1].operation.gives_list and answer == "{}" else ""
         lines = [f"{variable} = {_READERS[task.template.domain]}", *body, f"print({star}{result})"]
     code = "\n".join(lines)
     if names and variable == "a":
@@ -48,14 +48,9 @@ def render_program(
     return code
 
 
-def reference_snippets(task: TemplateTask) -> list[str]:
-    """Return the right code of every step."""
-    return [step.fill(step.operation.code) for step in task.steps]
-
-
 def reference_program(task: TemplateTask) -> str:
     """Return the plain right program of a task."""
-    return render_program(task, reference_snippets(task))
+    return render_program(task, [step.fill(step.operation.code) for step in task.steps])
 
 
 def draw_hand(task: TemplateTask, generator: random.Random) -> Hand:
@@ -63,10 +58,6 @@ def draw_hand(task: TemplateTask, generator: random.Random) -> Hand:
     if not any(step.kind in (Kind.FILTER, Kind.MAP) for step in task.steps):
         return "stepwise"
     return generator.choices(HANDS, (2, 1, 1))[0]
-
-
-def _gives_list(task: TemplateTask) -> bool:
-    return task.steps[-1].operation.gives_list
 
 
 def _body(task: TemplateTask, snippets: Sequence[str], hand: Hand) -> tuple[list[str], str]:
@@ -77,9 +68,7 @@ def _body(task: TemplateTask, snippets: Sequence[str], hand: Hand) -> tuple[list
         return statements, result
     if last is Kind.STEP:
         return list(snippets), "x"
-    if last is Kind.EDIT:
-        return [f"s = {snippet}" for snippet in snippets[:-1]], snippets[-1]
-    if last is Kind.TRAIT:
+    if last in (Kind.EDIT, Kind.TRAIT):
         return [f"s = {snippet}" for snippet in snippets[:-1]], snippets[-1]
     kinds = [step.kind for step in task.steps[:-1]]
     return _pipeline(kinds, snippets[:-1], hand), snippets[-1]

@@ -43,7 +43,8 @@ def write_statement(task: TemplateTask, generator: random.Random) -> str:
     answer = choose(generator, _ANSWERS[task.style])
     changes = [step for step in task.steps if step.kind in (Kind.EDIT, Kind.STEP)]
     if changes:
-        parts.append(_sentence([_phrase(step, generator) for step in changes]))
+        joined = ", then ".join(_phrase(step, generator) for step in changes)
+        parts.append(f"{joined[0].upper()}{joined[1:]}.")
     for step in task.steps:
         if step.kind is Kind.FILTER:
             parts.append(choose(generator, _KEEP).format(_phrase(step, generator)))
@@ -61,8 +62,3 @@ def write_statement(task: TemplateTask, generator: random.Random) -> str:
 
 def _phrase(step: Step, generator: random.Random) -> str:
     return step.fill(choose(generator, step.operation.phrases))
-
-
-def _sentence(phrases: Sequence[str]) -> str:
-    joined = ", then ".join(phrases)
-    return f"{joined[0].upper()}{joined[1:]}."

@@ -15,32 +15,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from microcoder.micro.algorithms import ALGORITHMS, ALGORITHMS_BY_TIER
-from microcoder.micro.integers import STEPS
-from microcoder.micro.numbers import ARRANGEMENTS, FILTERS, MAPS, MEASURES
-from microcoder.micro.operations import Domain, Kind, Operation
-from microcoder.micro.words import EDITS, TRAITS
+from microcoder.micro.operations import OPERATIONS, Domain, Kind, Operation, Tier
 
-Tier = Literal["easy", "medium", "hard"]
 Style = Literal["stdin", "function"]
 Split = Literal["train", "heldout"]
 
 TIERS: tuple[Tier, ...] = ("easy", "medium", "hard")
 STYLES: tuple[Style, ...] = ("stdin", "function")
 HELDOUT_SHARE = 0.25
-
-OPERATIONS: Mapping[Kind, Mapping[str, Operation]] = MappingProxyType(
-    {
-        Kind.FILTER: FILTERS,
-        Kind.MAP: MAPS,
-        Kind.MEASURE: MEASURES,
-        Kind.ARRANGE: ARRANGEMENTS,
-        Kind.EDIT: EDITS,
-        Kind.TRAIT: TRAITS,
-        Kind.STEP: STEPS,
-        Kind.ALGORITHM: ALGORITHMS,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +76,7 @@ def _shape(tier: Tier, domain: Domain, weight: float, *slots: Kind) -> Template:
     return Template("-".join([domain, *slots]), tier, domain, slots, weight)
 
 
-_F, _M, _Q, _A, _E, _T, _S = (
-    Kind.FILTER,
-    Kind.MAP,
-    Kind.MEASURE,
-    Kind.ARRANGE,
-    Kind.EDIT,
-    Kind.TRAIT,
-    Kind.STEP,
-)
+_F, _M, _Q, _A, _E, _T, _S, _ = Kind
 _SHAPES = (
     _shape("easy", "numbers", 3, _Q),
     _shape("easy", "numbers", 2, _A),
@@ -127,15 +101,15 @@ _SHAPES = (
 )
 
 
-def _algorithm_templates() -> tuple[Template, ...]:
-    return tuple(
-        Template(f"{ALGORITHMS[name].domain}-{name}", tier, ALGORITHMS[name].domain, (Kind.ALGORITHM,), 0.7, name)
+TEMPLATES: tuple[Template, ...] = (
+    *_SHAPES,
+    *(
+        Template(f"{item.domain}-{item.name}", tier, item.domain, (Kind.ALGORITHM,), 0.7, item.name)
         for tier in TIERS
-        for name in ALGORITHMS_BY_TIER[tier]
-    )
-
-
-TEMPLATES: tuple[Template, ...] = _SHAPES + _algorithm_templates()
+        for item in OPERATIONS[Kind.ALGORITHM].values()
+        if item.tier == tier
+    ),
+)
 _BY_TIER: Mapping[Tier, tuple[Template, ...]] = MappingProxyType(
     {tier: tuple(template for template in TEMPLATES if template.tier == tier) for tier in TIERS}
 )

@@ -1,4 +1,4 @@
-"""Task -> tests: inputs that probe the corners, answers from running the reference in this process.
+"""Task -> tests and problem: inputs that probe the corners, answers from running the reference in this process.
 
 Only our own reference programs run here; what a model writes goes to `microcoder.evaluator`.
 """
@@ -8,17 +8,39 @@ from __future__ import annotations
 import builtins
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from microcoder.micro.operations import Kind
 from microcoder.micro.programs import FUNCTION_NAME
-from microcoder.micro.templates import TemplateTask
-from microcoder.types import TestCase
+from microcoder.micro.templates import Style, TemplateTask, Tier
+from microcoder.types import Problem, TestCase
 
 NUM_TESTS = 6
+ATTEMPTS = 500
+"""Draws for one more distinct problem, before it is said that there is none."""
+TIME_LIMIT_SECONDS = 1.0
+MEMORY_LIMIT_MIB = 256
 _LETTERS = "aaaeeioubbcdkmnrst"
 _ALLOWED = frozenset({"abs", "bin", "len", "list", "map", "max", "min", "range", "set", "sorted", "str", "sum", "int"})
+
+
+def build_problem(
+    identifier: str, *, statement: str, reference: str, tests: Sequence[TestCase], style: Style, tier: Tier
+) -> Problem:
+    """Return the problem of a task, with the limits of the world."""
+    is_function = style == "function"
+    return Problem(
+        id=identifier,
+        statement=statement,
+        fn_name=FUNCTION_NAME if is_function else None,
+        starter_code=reference.split("\n")[0] if is_function else None,
+        tests=tuple(tests),
+        time_limit_seconds=TIME_LIMIT_SECONDS,
+        memory_limit_mib=MEMORY_LIMIT_MIB,
+        tier=tier,
+        reference=reference,
+    )
 
 
 def make_tests(task: TemplateTask, reference: str, generator: random.Random) -> tuple[TestCase, ...]:

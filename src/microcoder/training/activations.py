@@ -25,7 +25,7 @@ _CPU_TILE_COPIES = 7
 
 @dataclass(frozen=True, slots=True)
 class PassMemory:
-    """Bytes of one micro batch, beside weights and their gradients."""
+    """Bytes of one micro batch, beside weights and their gradients; each linear in the number of layers."""
 
     parameters: int
     trained_parameters: int
@@ -33,8 +33,14 @@ class PassMemory:
     """Of those, in the embeddings and the head."""
     kept: int
     """Between forward and backward: what backward needs (with checkpointing, the input of each layer)."""
-    peak: int
-    """At most, `kept` included."""
+    forward: int
+    head: int
+    backward: int
+
+    @property
+    def peak(self) -> int:
+        """At most, `kept` included."""
+        return max(self.forward, self.head, self.backward)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +68,12 @@ def count_pass(architecture: Mapping[str, Any], settings: PassSettings) -> PassM
     num_layers = int(architecture["num_hidden_layers"])
     is_uniform = len(set(architecture.get("layer_types") or [None])) == 1
     if num_layers <= 3 or not is_uniform:
-        count = _count(architecture, num_layers, settings)
-    else:
-        two, three = (astuple(_count(architecture, number, settings)) for number in (2, 3))
-        count = _Count(*(small + (num_layers - 2) * (large - small) for small, large in zip(two, three, strict=True)))
-    peak = max(count.forward, count.head, count.backward)
-    return PassMemory(count.parameters, count.trained_parameters, count.embedding_parameters, count.kept, peak)
+        return _count(architecture, num_layers, settings)
+    two, three = (astuple(_count(architecture, number, settings)) for number in (2, 3))
+    return PassMemory(*(small + (num_layers - 2) * (large - small) for small, large in zip(two, three, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Count:
-    """Each linear in the number of layers; the largest of three need not be."""
-
-    parameters: int
-    trained_parameters: int
-    embedding_parameters: int
-    kept: int
-    forward: int
-    head: int
-    backward: int
-
-
-def _count(architecture: Mapping[str, Any], num_layers: int, settings: PassSettings) -> _Count:
+def _count(architecture: Mapping[str, Any], num_layers: int, settings: PassSettings) -> PassMemory:
     whole = _build(architecture, num_layers, settings)
     with FakeTensorMode(allow_non_fake_inputs=True):
         _make_fake(whole)
@@ -114,7 +104,7 @@ def _count(architecture: Mapping[str, Any], num_layers: int, settings: PassSetti
             hidden.backward(torch.zeros_like(hidden))
         # The head's gradient in float32 lives until that of the embeddings, the same weights where tied, is added.
         head_gradient = head_weight.numel() * 4 if head_weight.requires_grad else 0
-        return _Count(
+        return PassMemory(
             parameters=sum(weight.numel() for weight in weights),
             trained_parameters=sum(weight.numel() for weight in trained),
             embedding_parameters=sum(weight.numel() for weight in {model.get_input_embeddings().weight, head_weight}),

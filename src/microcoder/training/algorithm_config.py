@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag, field_validator, model_validator
 
 from microcoder.config import Config, kind_or
 from microcoder.errors import ConfigError
-from microcoder.extensions import load_extension
-from microcoder.training.algorithm.advantages import ADVANTAGES
-from microcoder.training.entropy_config import AdaptiveEntropy, Entropy, NoEntropyTerm
+from microcoder.training.algorithm.advantages import load_advantage
+from microcoder.training.algorithm.masking import ConditionalMasking, Masking, SoftPenalty, StopProperly
 from microcoder.training.loss_config import AnyLoss, DapoLoss, DrGrpoLoss, Engine, LuspoLoss
-from microcoder.training.masking_config import AnyMask, ConditionalMasking, Masking, SoftPenalty, StopProperly
 
 MOVED = {
     "loss_normalisation": 'algorithm.loss ("dapo", "grpo", "dr_grpo" and others)',
@@ -45,6 +43,50 @@ class DynamicFiltering(Config):
     advantages."""
 
 
+class NoEntropyTerm(Config):
+    """No entropy term."""
+
+    kind: Literal["none"] = "none"
+
+
+class EntropyBonus(Config):
+    """Subtract coefficient x mean token entropy from the loss."""
+
+    kind: Literal["bonus"]
+    coefficient: float = Field(gt=0)
+
+
+class AdaptiveEntropy(Config):
+    """A bonus while entropy is at or below a target, with an adaptive coefficient (Skywork-OR1; TRL's)."""
+
+    kind: Literal["adaptive"]
+    target: float = Field(gt=0)
+    """Nats per token; near the `entropy` of the first steps, so that it acts before entropy collapses."""
+    coefficient: float = Field(default=0.0, ge=0)
+    """At the start."""
+    step: float = Field(default=0.005, gt=0)
+    """Step of the coefficient: added after an update below the target, subtracted after one above."""
+    least: float = Field(default=0.0, ge=0)
+    """Of the coefficient."""
+    most: float = Field(default=1.0, gt=0)
+    """Of the coefficient."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if not self.least <= self.coefficient <= self.most:
+            yield (
+                f"coefficient={self.coefficient:g} is not between least={self.least:g} and most={self.most:g}; "
+                f"try {min(max(self.coefficient, self.least), self.most):g}"
+            )
+
+
+Entropy = Annotated[
+    Annotated[NoEntropyTerm, Tag("none")]
+    | Annotated[EntropyBonus, Tag("bonus")]
+    | Annotated[AdaptiveEntropy, Tag("adaptive")],
+    kind_or("none"),
+]
+
+
 class AlgorithmConfig(Config):
     """MicroCoder-GRPO: group-normalised advantage, conditional truncation masking, high clip, no KL."""
 
@@ -68,7 +110,7 @@ class AlgorithmConfig(Config):
     @property
     def leaves_denominator(self) -> bool:
         """Whether the tokens of masked responses are excluded from the loss's denominator."""
-        return isinstance(self.masking, AnyMask) and self.masking.leave_out_of != "gradient"
+        return self.masking.excluded_from != "gradient"
 
     @model_validator(mode="before")
     @classmethod
@@ -101,34 +143,26 @@ class AlgorithmConfig(Config):
     def _is_an_advantage(cls, value: str) -> str:
         if ":" not in value:
             try:
-                load_extension("advantage", value, builtins=ADVANTAGES)
+                load_advantage(value, {})
             except ConfigError as error:
                 if "has no option" not in str(error) and "needs the option" not in str(error):
                     raise
         return value
 
-    @model_validator(mode="after")
-    def _maxrl_has_a_positive_mean(self) -> AlgorithmConfig:
+    def _contradictions(self) -> Iterator[str]:
         masking = self.masking
         lowers = isinstance(masking, SoftPenalty) or (isinstance(masking, StopProperly) and masking.penalty > 0)
         if self.advantage == "maxrl" and lowers:
-            raise ValueError(
+            yield (
                 f'advantage = "maxrl" divides by the mean reward, which masking.kind = "{masking.kind}" can make zero '
                 'or negative; use advantage = "grpo", or a mask in the place of the penalty'
             )
-        return self
-
-    @model_validator(mode="after")
-    def _masks_leave_a_denominator_of_tokens(self) -> AlgorithmConfig:
-        masking = self.masking
-        if not isinstance(masking, AnyMask) or masking.leave_out_of != "denominator":
-            return self
-        if self.loss.divides_by == "responses" and not self.kl_coefficient and isinstance(self.entropy, NoEntropyTerm):
-            raise ValueError(
+        is_loss_alone = not self.kl_coefficient and isinstance(self.entropy, NoEntropyTerm)
+        if masking.excluded_from == "denominator" and self.loss.divides_by == "responses" and is_loss_alone:
+            yield (
                 f'masking.leave_out_of = "denominator" changes nothing with loss = "{self.loss.kind}", which divides '
                 'by the number of responses, the masked among them; use "gradient", "baseline", or loss = "dapo"'
             )
-        return self
 
     def find_foreign(self, engine: Engine) -> str | None:
         """Return what an engine lacks for this algorithm and what to type instead; None if nothing."""

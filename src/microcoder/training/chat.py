@@ -1,15 +1,19 @@
-"""Prompt -> text -> token ids: the chat template with its options, or plain text for a base model. One way for all."""
+"""Prompt -> text -> token ids, by the chat template or as plain text for a base model; and token ids -> rollout.
+
+The same for both engines and for evaluations.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from transformers import PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from microcoder.errors import ConfigError
-from microcoder.types import Prompt
+from microcoder.types import Prompt, Rollout
 
 Chat = Sequence[Mapping[str, str]]
 _GIVEN_BY_TRANSFORMERS = {
@@ -106,3 +110,38 @@ def _template_variables(tokenizer: PreTrainedTokenizerBase) -> set[str]:
 
     environment = ImmutableSandboxedEnvironment(extensions=[Generation, "jinja2.ext.loopcontrols"])
     return meta.find_undeclared_variables(environment.parse(tokenizer.get_chat_template()))
+
+
+def end_token_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig | None) -> list[int]:
+    """Return the tokens that end a response: the tokenizer's, and those of the model's generation config."""
+    given = None if generation is None else generation.eos_token_id
+    ids = [given] if isinstance(given, int) else list(given or ())
+    own = tokenizer.eos_token_id
+    return ids if own in ids or not isinstance(own, int) else [own, *ids]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutReader:
+    """Reads responses as a model's tokenizer writes them."""
+
+    tokenizer: PreTrainedTokenizerBase
+    end_ids: Collection[int]
+    """Tokens that end a response."""
+    opens_thinking: bool
+    """See `chat.opens_thinking`."""
+
+    def read(
+        self, problem_id: str, prompt: str, responses: Sequence[Sequence[int]], *, max_response_tokens: int
+    ) -> list[Rollout]:
+        """Return the rollouts of one problem's responses."""
+        texts = self.tokenizer.batch_decode([list(ids) for ids in responses], skip_special_tokens=True)
+        return [
+            Rollout(
+                problem_id=problem_id,
+                prompt=prompt,
+                completion=f"<think>{text}" if self.opens_thinking else text,
+                token_ids=tuple(token_ids),
+                is_truncated=len(token_ids) >= max_response_tokens and token_ids[-1] not in self.end_ids,
+            )
+            for text, token_ids in zip(texts, responses, strict=True)
+        ]

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from microcoder.config import Config, flatten
+from microcoder.training.algorithm.masking import SoftPenalty
 from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.extractor_config import ExtractorConfig
-from microcoder.training.hub_config import HubConfig
 from microcoder.training.judge_config import EvaluatorConfig, OutputComparison
-from microcoder.training.masking_config import SoftPenalty
-from microcoder.training.model_config import HuggingFaceModel, MicroModel
+from microcoder.training.model_config import MICRO_WEIGHTS, HuggingFaceModel, MicroModel
 from microcoder.training.optimizer_config import OptimizerConfig
 from microcoder.training.problems_config import HubProblems, MicroProblems, ProblemFiles
 from microcoder.training.prompt_config import PromptConfig
-from microcoder.training.reward_config import RewardConfig, looks_at_all_tests
-from microcoder.training.sampling_config import RolloutConfig
+from microcoder.training.reward_config import ExtractorConfig, RewardConfig, looks_at_all_tests
+from microcoder.training.sampling_config import RolloutConfig, VllmConfig
 from microcoder.training.trl_options import refuse_decided
-from microcoder.training.vllm_config import VllmConfig
 
 
 class BatchConfig(Config):
@@ -33,15 +30,13 @@ class BatchConfig(Config):
     micro_batch_rollouts: int = Field(default=8, ge=1)
     """Rollouts per forward and backward pass on one device; bounds memory, does not change results."""
 
-    @model_validator(mode="after")
-    def _updates_divide_the_step(self) -> BatchConfig:
+    def _contradictions(self) -> Iterator[str]:
         step, update = self.train_batch_size, self.ppo_mini_batch_size
         if step % update:
-            raise ValueError(
+            yield (
                 f"ppo_mini_batch_size={update} does not divide train_batch_size={step}; "
                 f"try {largest_divisor(step, update)}"
             )
-        return self
 
 
 class EvaluationConfig(Config):
@@ -80,6 +75,22 @@ class LoggingConfig(Config):
     token_rollouts: int = Field(default=0, ge=0, le=64)
     """Rollouts a step and process whose tokens are recorded with log-prob, entropy and ratio, for `microcoder view`:
     two more forward passes over them. Engine trl."""
+
+
+class HubConfig(Config):
+    """Push the model with its card to a Hugging Face Hub repository; see `hf auth login`."""
+
+    repo_id: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
+    """`owner/name`, created if missing. None: push nothing."""
+    private: bool = True
+    """Whether a created repository is private."""
+    push: Literal["end", "checkpoints"] = "end"
+    """`end`: the final model, to main; `checkpoints`: also each checkpoint when it was written, to a branch of its own
+    name (step_000010); training waits for the upload."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if self.push == "checkpoints" and self.repo_id is None:
+            yield 'push = "checkpoints" needs a repository; give hub.repo_id = "owner/name"'
 
 
 class RayConfig(Config):
@@ -141,100 +152,77 @@ class TrainConfig(Config):
     def _one_level_of_dotted_names(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         return flatten(options)
 
-    @model_validator(mode="after")
-    def _options_belong_to_the_engine(self) -> TrainConfig:
+    @property
+    def weights(self) -> HuggingFaceModel:
+        """How the model is trained: precision, adapters, checkpointing; `path` is the recipe's own alone."""
+        return self.model if isinstance(self.model, HuggingFaceModel) else MICRO_WEIGHTS
+
+    def _contradictions(self) -> Iterator[str]:
+        yield from self._of_the_other_engine()
+        if not self.rewards:
+            yield 'rewards is empty; leave it out for the paper\'s, or use [{name = "all_tests"}]'
+        for reward in self.rewards:
+            if looks_at_all_tests(reward) and self.evaluator.stop != "never":
+                yield self.describe_early_stop(reward.name)
+        if lack := self.algorithm.find_foreign(self.engine):
+            yield lack
+        batch, problems, num_samples = self.batch, self.problems, self.rollout.num_samples
+        if isinstance(problems, MicroProblems) and batch.train_batch_size > problems.num_train:
+            yield (
+                f"batch.train_batch_size={batch.train_batch_size} is more than problems.num_train="
+                f"{problems.num_train}; lower the one or raise the other"
+            )
+        learnt = self.model.warm_start.world if isinstance(self.model, MicroModel) else None
+        if learnt and isinstance(problems, MicroProblems) and problems.world != learnt:
+            yield (
+                f"problems.world={problems.world!r} asks what model.warm_start.world={learnt!r} has not learnt to "
+                f"answer; add --model.warm-start.world {problems.world}"
+            )
+        rollouts, micro = batch.ppo_mini_batch_size * num_samples, batch.micro_batch_rollouts
+        if rollouts % micro:
+            yield (
+                f"batch.micro_batch_rollouts={micro} does not divide the {rollouts} rollouts of an update "
+                f"(ppo_mini_batch_size {batch.ppo_mini_batch_size} x num_samples {num_samples}); "
+                f"try {largest_divisor(rollouts, micro)}"
+            )
+        penalty, tokens = self.algorithm.masking, self.rollout.max_response_tokens
+        if isinstance(penalty, SoftPenalty) and penalty.window_tokens > tokens:
+            yield (
+                f"algorithm.masking.window_tokens={penalty.window_tokens} is more than "
+                f"rollout.max_response_tokens={tokens}; try {max(1, tokens // 5)}"
+            )
+
+    def _of_the_other_engine(self) -> Iterator[str]:
         if self.engine == "verl":
             if self.rollout.vllm != VllmConfig():
-                raise ValueError(
+                yield (
                     "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
                     '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
                 )
             if self.logging.token_rollouts:
-                raise ValueError('logging.token_rollouts is for engine trl; leave it out on engine = "verl"')
+                yield 'logging.token_rollouts is for engine trl; leave it out on engine = "verl"'
             if self.trl:
-                raise ValueError(f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]')
-            return self
+                yield f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]'
+            return
         foreign = [
             *(f"ray.{name}" for name, value in self.ray if value != RayConfig.model_fields[name].default),
             *(f"verl.{name}" for name in self.verl),
             *(['rollout.backend = "sglang"'] if self.rollout.backend == "sglang" else []),
         ]
         if foreign:
-            raise ValueError(f'engine = "{self.engine}" takes no {foreign[0]}; leave it out, or add --engine verl')
+            yield f'engine = "{self.engine}" takes no {foreign[0]}; leave it out, or add --engine verl'
         if self.evaluator.backend == "ray":
-            raise ValueError(
+            yield (
                 f'evaluator.backend = "ray" needs a Ray cluster, which engine = "{self.engine}" has not; add '
                 "--engine verl, or start `microcoder serve` and use --evaluator.backend http"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _rewards_see_what_they_look_at(self) -> TrainConfig:
-        if not self.rewards:
-            raise ValueError('rewards is empty; leave it out for the paper\'s, or use [{name = "all_tests"}]')
-        if needy := [reward.name for reward in self.rewards if looks_at_all_tests(reward)]:
-            self.refuse_early_stop(needy[0])
-        return self
-
-    def refuse_early_stop(self, reward: str) -> None:
-        """Refuse to stop at the first failing test where a reward looks at those after it.
-
-        Raises:
-            ValueError: what to type.
-        """
-        if self.evaluator.stop != "never":
-            raise ValueError(
-                f'reward {reward} looks at every test, but evaluator.stop = "{self.evaluator.stop}" leaves out those '
-                "after a failing one; add --evaluator.stop never (judging then takes longer)"
-            )
-
-    @model_validator(mode="after")
-    def _the_engine_has_the_algorithm(self) -> TrainConfig:
-        if lack := self.algorithm.find_foreign(self.engine):
-            raise ValueError(lack)
-        return self
-
-    @model_validator(mode="after")
-    def _problems_fill_a_step(self) -> TrainConfig:
-        if isinstance(self.problems, MicroProblems) and self.batch.train_batch_size > self.problems.num_train:
-            raise ValueError(
-                f"batch.train_batch_size={self.batch.train_batch_size} is more than "
-                f"problems.num_train={self.problems.num_train}; lower the one or raise the other"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _micro_worlds_agree(self) -> TrainConfig:
-        if isinstance(self.model, MicroModel) and isinstance(self.problems, MicroProblems):
-            asked, learnt = self.problems.world, self.model.warm_start.world
-            if asked != learnt:
-                raise ValueError(
-                    f"problems.world={asked!r} asks what model.warm_start.world={learnt!r} has not learnt to answer; "
-                    f"add --model.warm-start.world {asked}"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _micro_batches_fill_an_update(self) -> TrainConfig:
-        rollouts = self.batch.ppo_mini_batch_size * self.rollout.num_samples
-        micro = self.batch.micro_batch_rollouts
-        if rollouts % micro:
-            raise ValueError(
-                f"batch.micro_batch_rollouts={micro} does not divide the {rollouts} rollouts of an update "
-                f"(ppo_mini_batch_size {self.batch.ppo_mini_batch_size} x num_samples {self.rollout.num_samples}); "
-                f"try {largest_divisor(rollouts, micro)}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _penalty_fits_the_length(self) -> TrainConfig:
-        penalty, tokens = self.algorithm.masking, self.rollout.max_response_tokens
-        if isinstance(penalty, SoftPenalty) and penalty.window_tokens > tokens:
-            raise ValueError(
-                f"algorithm.masking.window_tokens={penalty.window_tokens} is more than "
-                f"rollout.max_response_tokens={tokens}; try {max(1, tokens // 5)}"
-            )
-        return self
+    def describe_early_stop(self, reward: str) -> str:
+        """Return why a reward that looks at every test contradicts a judge that stops at the first failing one."""
+        return (
+            f'reward {reward} looks at every test, but evaluator.stop = "{self.evaluator.stop}" leaves out those '
+            "after a failing one; add --evaluator.stop never (judging then takes longer)"
+        )
 
 
 def largest_divisor(number: int, at_most: int) -> int:

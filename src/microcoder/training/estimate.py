@@ -1,26 +1,69 @@
 """The cost of a run before it starts: counts that follow from the config, and time with its source.
 
 Counts are upper bounds where a length is free: every response is counted at the limit of its step, and dynamic
-filtering at all of its rounds. Time comes from the steps of a run that was measured (`measured.py`), else from the
-assumptions below. FLOPs are 2 per parameter and token forward and 4 backward (attention left out: below a tenth at
-these lengths); gradient checkpointing and old log-probs add a forward each.
+filtering at all of its rounds. Time comes from the steps of a run that was measured, else from the assumptions below.
+FLOPs are 2 per parameter and token forward and 4 backward (attention left out: below a tenth at these lengths);
+gradient checkpointing and old log-probs add a forward each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
+from microcoder.errors import ConfigError
+from microcoder.runs import RunDirectory
 from microcoder.training.algorithm.schedules import staged_value
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.architectures import count_parameters, find_architecture
 from microcoder.training.config import TrainConfig
 from microcoder.training.inputs import count_problems
-from microcoder.training.measured import Speeds
-from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.problems_config import MicroProblems, ProblemFiles
 from microcoder.training.sampling_config import DiversityTemperature
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """Medians over the steps of a run."""
+
+    sampled_per_second: float
+    """Response tokens."""
+    trained_per_second: float
+    """Response tokens of an update, its log-prob passes included."""
+    judge_seconds_per_rollout: float
+    """Wall time, waited for or beside the sampling: an upper bound of what one core takes."""
+    mean_length: float
+    """Response tokens, as they were and not at their limit."""
+    max_response_tokens: int
+    num_steps: int
+    source: str
+
+
+def read_speeds(run: RunDirectory) -> Speeds:
+    """Return the speeds of a run, without its first step if there are more: it warms up.
+
+    Raises:
+        ConfigError: the folder has no measured step.
+    """
+    rows = run.read_metrics() if run.metrics.exists() else []
+    rows = rows[1:] or rows
+    measured = [row for row in rows if row["seconds"].get("generate") and row["seconds"].get("update")]
+    if not measured:
+        raise ConfigError(f"{run.root} has no measured step; pass the folder of a run that has, or leave it out")
+    counted = [(row["seconds"], sum(row["outcomes"].values()), row["length_mean"]) for row in measured]
+    judged = [(s.get("judge", 0.0) + s.get("judge_beside", 0.0)) / rollouts for s, rollouts, _ in counted]
+    return Speeds(
+        sampled_per_second=median(length * rollouts / s["generate"] for s, rollouts, length in counted),
+        trained_per_second=median(length * rollouts / s["update"] for s, rollouts, length in counted),
+        judge_seconds_per_rollout=median(judged),
+        mean_length=median(row["length_mean"] for row in measured),
+        max_response_tokens=int(median(row["max_response_tokens"] for row in measured)),
+        num_steps=len(measured),
+        source=f"measured over {len(measured)} steps of {run.root}",
+    )
+
 
 GPU_FLOPS_PER_SECOND = 4e14
 """Assumed for updates: about 40 % of an H100's dense bf16 peak of 989e12 (NVIDIA's data sheet)."""
@@ -82,7 +125,7 @@ def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = No
     parameters = None if architecture is None else count_parameters(architecture)
     filtering = config.algorithm.group_filtering
     rounds = filtering.max_rounds if isinstance(filtering, DynamicFiltering) else 1
-    heldout, heldout_tokens = _count_heldout(config)
+    heldout, heldout_tokens = count_heldout(config)
     generate, after, update = _hours(config, parameters, device, speeds, rounds * tokens, heldout_tokens, tokens)
     tests = (rounds * rollouts + heldout) * (
         CPU_SECONDS_PER_PROGRAM + CPU_SECONDS_PER_TEST * _tests_per_problem(config)
@@ -103,7 +146,7 @@ def estimate_run(config: TrainConfig, *, device: str, speeds: Speeds | None = No
         heldout_hours=after,
         update_hours=update,
         judge_core_hours=judging / 3600,
-        source=speeds.source if speeds else "assumed, not measured (docs/training.md)",
+        source=speeds.source if speeds else "assumed, not measured (docs/resources.md)",
     )
 
 
@@ -139,7 +182,7 @@ def _hours(
     ]
 
 
-def _count_heldout(config: TrainConfig) -> tuple[int, int]:
+def count_heldout(config: TrainConfig) -> tuple[int, int]:
     """Return the responses, and their tokens at most, of all evaluations and of the probe."""
     evaluation, rollout = config.evaluation, config.rollout
     steps = config.num_steps
@@ -174,5 +217,4 @@ def _flops_per_token(config: TrainConfig) -> int:
     is_off_policy = config.batch.train_batch_size != config.batch.ppo_mini_batch_size
     # TRL takes old log-probs after vLLM's sampling in any case, verl always.
     takes_old_logps = is_off_policy or config.rollout.backend == "vllm" or config.engine == "verl"
-    recomputes = isinstance(config.model, HuggingFaceModel) and config.model.gradient_checkpointing
-    return 6 + 2 * (recomputes + takes_old_logps + bool(config.algorithm.kl_coefficient))
+    return 6 + 2 * (config.weights.gradient_checkpointing + takes_old_logps + bool(config.algorithm.kl_coefficient))

@@ -1,4 +1,4 @@
-"""Failures of the machine in the middle of a run, in one line: a full disk, a full or lost GPU, a process that died.
+"""The disk that checkpoints need, and failures of the machine in one line: a full disk, a lost GPU, a dead process.
 
 The run directory is whole in any case: what was half written is never taken for whole, and the same command resumes.
 """
@@ -10,14 +10,75 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from microcoder.errors import MicroCoderError, TrainingError
 from microcoder.machine import is_disk_full
 from microcoder.runs import RunDirectory
+from microcoder.training.architectures import count_model
 from microcoder.training.config import TrainConfig
-from microcoder.training.model_config import HuggingFaceModel
-from microcoder.training.room import measure_room, show_bytes
+from microcoder.training.model_config import WEIGHT_BYTES, HuggingFaceModel
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """Disk space that checkpoints need, and that is free."""
+
+    folder: Path
+    """The nearest folder that exists."""
+    free_bytes: int
+    checkpoint_bytes: float | None
+    """Of one, at least: weights and the optimizer's state; None for adapters, or where the model's size is unknown."""
+    num_checkpoints: int
+    """Most that are there at a time: those kept, the best, and the one that is being written."""
+
+    def __str__(self) -> str:
+        here = f"{self.folder} has {show_bytes(self.free_bytes)} free"
+        if self.checkpoint_bytes is None:
+            return f"{here}; the size of a checkpoint is unknown"
+        return (
+            f"{here}; a checkpoint takes about {show_bytes(self.checkpoint_bytes)}, "
+            f"and up to {self.num_checkpoints} are there at a time"
+        )
+
+
+def measure_room(config: TrainConfig, root: Path) -> DiskSpace:
+    """Return the disk space of a run's checkpoints, measured on the latest if there is one, and the free space."""
+    run = RunDirectory(root)
+    step = run.latest_checkpoint_step()
+    size = _least_checkpoint_bytes(config)
+    if step is not None:
+        size = sum(path.stat().st_size for path in run.checkpoint(step).rglob("*") if path.is_file())
+    nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
+    kept = config.checkpoint.keep + config.checkpoint.keep_best + 1
+    return DiskSpace(nearest, shutil.disk_usage(nearest).free, size, kept)
+
+
+def check_room(config: TrainConfig, root: Path) -> None:
+    """Refuse to start a run whose first checkpoint does not fit on the disk.
+
+    Raises:
+        TrainingError: how much there is, how much is needed.
+    """
+    room = measure_room(config, root)
+    if not RunDirectory(root).checkpoint_steps() and room.free_bytes < (room.checkpoint_bytes or 0):
+        raise TrainingError(f"no room for a checkpoint: {room}; free some space, or use a --run-dir on another disk")
+
+
+def show_bytes(number: float) -> str:
+    """Return a size in MiB, or in GiB from one on."""
+    return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / _MIB:,.1f} MiB"
+
+
+def _least_checkpoint_bytes(config: TrainConfig) -> float | None:
+    if config.weights.lora is not None:
+        return None
+    parameters, each = count_model(config.model), WEIGHT_BYTES[config.weights.dtype]
+    return None if parameters is None else parameters * (each + config.optimizer.moment_bytes(each))
+
 
 _LITTLE_BYTES = 64 << 20
 _WRITING = re.compile(r"inline_container|PytorchStreamWriter", re.IGNORECASE)
@@ -44,7 +105,9 @@ def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
     except Exception as error:
         if (cause := explain_failure(error, config, run)) is None:
             raise
-        raise TrainingError(f"{cause}; {_how_to_resume(run)}") from error
+        step = run.latest_checkpoint_step()
+        then = "starts the run again" if step is None else f"resumes the run after step {step}"
+        raise TrainingError(f"{cause}; the same command {then}") from error
 
 
 def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory) -> str | None:
@@ -92,11 +155,6 @@ def _how_to_shrink(config: TrainConfig) -> str:
     ways.append(f"lower rollout.max_response_tokens (now {config.rollout.max_response_tokens})")
     ways.append(f"in evaluations, evaluation.batch_rollouts (now {config.evaluation.batch_rollouts})")
     return ", or ".join(ways)
-
-
-def _how_to_resume(run: RunDirectory) -> str:
-    step = run.latest_checkpoint_step()
-    return "the same command " + ("starts the run again" if step is None else f"resumes the run after step {step}")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -9,13 +10,11 @@ from huggingface_hub import CommitOperationAdd, HfApi
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
 from microcoder.errors import ConfigError, TrainingError
-from microcoder.metrics import EvaluationMetrics, StepMetrics
 from microcoder.runs import RunDirectory
 from microcoder.training.checkpoints import list_model_files
-from microcoder.training.hub_config import HubConfig
+from microcoder.training.config import HubConfig
 from microcoder.training.model_card import render_card
 from microcoder.training.observer import Observer
-from microcoder.training.probe import Probe
 
 _FAILURES = (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError)
 
@@ -57,40 +56,19 @@ def push_model(config: HubConfig, run: RunDirectory) -> str | None:
         ) from None
 
 
-class PushingObserver:
-    """An observer that pushes each new checkpoint and forwards all events."""
+class CheckpointPusher(Observer):
+    """Pushes each new checkpoint, between two phases; `tell` hears what could not be pushed."""
 
-    def __init__(self, inner: Observer, config: HubConfig, run: RunDirectory) -> None:
-        self._inner, self._config, self._run = inner, config, run
+    def __init__(self, config: HubConfig, run: RunDirectory, *, tell: Callable[[str], None]) -> None:
+        self._config, self._run, self._tell = config, run, tell
         self._pushed = run.latest_checkpoint_step() or 0
 
     def phase(self, name: str) -> None:
-        """Look for a new checkpoint between two phases."""
-        self.push_new()
-        self._inner.phase(name)
-
-    def push_new(self) -> None:
         """Push the latest checkpoint, unless it was pushed before."""
         step = self._run.latest_checkpoint_step() or 0
         if step > self._pushed:
             self._pushed = step
             self._push(step)
-
-    def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
-        """Pass it on."""
-        self._inner.step(metrics, num_steps=num_steps)
-
-    def evaluation(self, metrics: EvaluationMetrics) -> None:
-        """Pass it on."""
-        self._inner.evaluation(metrics)
-
-    def probe(self, probe: Probe) -> None:
-        """Pass it on."""
-        self._inner.probe(probe)
-
-    def note(self, text: str) -> None:
-        """Pass it on."""
-        self._inner.note(text)
 
     def _push(self, step: int) -> None:
         assert self._config.repo_id is not None
@@ -105,7 +83,7 @@ class PushingObserver:
                 branch=folder.name,
             )
         except _FAILURES as error:
-            self.note(f"checkpoint of step {step} was not pushed ({_reason(error)}); training goes on")
+            self._tell(f"checkpoint of step {step} was not pushed ({_reason(error)}); training continues")
 
 
 def _commit(repo_id: str, folder: Path, *, card: str, message: str, branch: str | None = None) -> str:

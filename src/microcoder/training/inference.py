@@ -10,8 +10,8 @@ import torch
 from transformers import GenerationConfig
 
 from microcoder.errors import ConfigError
-from microcoder.training.chat import check_options, render_chat
-from microcoder.training.rollouts import end_token_ids
+from microcoder.training.chat import check_options, encode_chats, end_token_ids, render_chat
+from microcoder.training.generation import sample_responses
 from microcoder.training.weights import load_checkpoint, load_tokenizer, model_source
 
 Chat = Sequence[dict[str, str]]
@@ -81,41 +81,36 @@ class TransformersModel:
         Raises:
             ConfigError: the batch needs more memory than there is.
         """
-        texts = [render_chat(self._tokenizer, chat, self._template_options) for chat in chats]
-        self._tokenizer.padding_side = "left"
-        if self._tokenizer.pad_token_id is None:
-            self._tokenizer.pad_token_id = self._ends[0]
-        batch = self._tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=not self.is_chat)
-        batch = batch.to(self._device)
-        is_sampling = decoding.temperature > 0
+        prompts = encode_chats(self._tokenizer, chats, self._template_options)
+        is_sampling, padding = decoding.temperature > 0, self._tokenizer.pad_token_id
         chosen = {"temperature": decoding.temperature, "top_p": decoding.top_p, "top_k": 0} if is_sampling else {}
         # All given, so that the checkpoint's own generation_config.json decides nothing.
         settings = GenerationConfig(
             do_sample=is_sampling,
-            max_new_tokens=decoding.max_tokens,
             eos_token_id=self._ends,
-            pad_token_id=self._tokenizer.pad_token_id,
+            pad_token_id=self._ends[0] if padding is None else padding,
             **chosen,
         )
         torch.manual_seed(seeds[0])
         try:
-            with torch.inference_mode():
-                tokens: Any = self._model.generate(
-                    input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], generation_config=settings
-                )
+            responses = sample_responses(
+                self._model,
+                prompts,
+                settings=settings,
+                max_response_tokens=decoding.max_tokens,
+                end_ids=set(self._ends),
+                rows_at_once=len(chats),
+            )
         except torch.OutOfMemoryError as error:
             reason = str(error).splitlines()[0][:200]
             raise ConfigError(
                 f"out of memory ({reason}); lower generation.batch_size (now {len(chats)}) or "
                 f"generation.sampling.max_tokens (now {decoding.max_tokens}); type the same command again to resume"
             ) from None
-        return [self._read(row) for row in tokens[:, batch["input_ids"].shape[1] :].tolist()]
-
-    def _read(self, row: list[int]) -> Generated:
-        end = next((position for position, token in enumerate(row) if token in self._ends), None)
-        response = row if end is None else row[: end + 1]
-        text = self._tokenizer.decode(response, skip_special_tokens=True)
-        return Generated(str(text), len(response), end is None)
+        texts = self._tokenizer.batch_decode(responses, skip_special_tokens=True)
+        return [
+            Generated(text, len(ids), ids[-1] not in self._ends) for text, ids in zip(texts, responses, strict=True)
+        ]
 
 
 def longest_prompt_tokens(
@@ -125,11 +120,9 @@ def longest_prompt_tokens(
 
     Raises:
         DataError: the model has no tokenizer.
-        ConfigError: the tokenizer has no chat template.
     """
     tokenizer = load_tokenizer(model_source(name), revision=revision)
-    texts = {render_chat(tokenizer, chat, template_options or {}) for chat in chats}
-    return max((len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts), default=0)
+    return max(map(len, encode_chats(tokenizer, list(chats), template_options or {})), default=0)
 
 
 class VllmModel:

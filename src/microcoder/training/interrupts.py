@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Protocol
 
 from microcoder.training.observer import Observer
 
 
-class Stoppable(Protocol):
-    """A trainer that checks between steps whether it should stop."""
-
-    @property
-    def stop_requested(self) -> bool:
-        """Whether a stop was requested."""
-        ...
-
-    @stop_requested.setter
-    def stop_requested(self, value: bool) -> None: ...
-
-
 @contextmanager
-def stop_between_steps(trainer: Stoppable, observer: Observer) -> Iterator[None]:
-    """Turn the first Ctrl-C into a request, within the body."""
+def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[None]:
+    """Turn the first Ctrl-C into a request, within the body.
+
+    Args:
+        ask: asks the trainer to stop after its step; returns False if it was asked before.
+        observer: hears of it.
+    """
 
     def request(signum: int, frame: FrameType | None) -> None:
-        if trainer.stop_requested:
+        if not ask():
             raise KeyboardInterrupt
-        trainer.stop_requested = True
         observer.note("stopping after this step; press Ctrl-C again to stop at once")
 
     before = signal.signal(signal.SIGINT, request)

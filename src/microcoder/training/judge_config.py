@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from microcoder.config import Config
 from microcoder.evaluator import StopRule
@@ -75,17 +76,15 @@ class EvaluatorConfig(SandboxConfig):
         """Return the options of each judge besides `workers`, in this process or on a node."""
         return {**super().judge_options(), "sibling_limit": self.sibling_limit}
 
-    @model_validator(mode="after")
-    def _options_belong_to_the_backend(self) -> EvaluatorConfig:
+    def _contradictions(self) -> Iterator[str]:
         if (self.backend == "http") != bool(self.url):
-            raise ValueError(
+            yield (
                 'backend = "http" and url go together; pass both, such as --evaluator.backend http '
                 "--evaluator.url http://127.0.0.1:8077, or neither"
             )
         if self.backend == "http" and (
             self.workers is not None or self.nice or self.unsafe_sandbox or self.sibling_limit is not None
         ):
-            raise ValueError(
+            yield (
                 'backend = "http" leaves workers, nice, sibling_limit and unsafe_sandbox to the service; leave them out'
             )
-        return self

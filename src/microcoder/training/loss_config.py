@@ -1,14 +1,15 @@
 """The policy loss of a recipe, by name. Each name brings the options that belong to it, at its paper's values.
 
 w is the ratio of a token's probability now to that when it was sampled, s the geometric mean of w over a response, A
-the advantage. A loss is computed by the engine; what it is divided by is said in docs/training.md.
+the advantage. A loss is computed by the engine; what it is divided by is said in docs/algorithms.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, Tag
 
 from microcoder.config import Config, kind_or
 
@@ -41,14 +42,12 @@ class TwoSidedLoss(ClippedLoss):
     dual_clip: float | None = Field(default=None, gt=1)
     """Bound on the ratio at negative advantages (INTELLECT-2's delta, PPO's dual clip); none: no bound."""
 
-    @model_validator(mode="after")
-    def _bounds_what_the_clip_leaves(self) -> TwoSidedLoss:
+    def _contradictions(self) -> Iterator[str]:
         if self.dual_clip is not None and self.dual_clip < 1 + self.clip_high:
-            raise ValueError(
+            yield (
                 f"dual_clip={self.dual_clip} is inside the clip, which allows 1 + clip_high = {1 + self.clip_high:g}; "
                 f"try {max(4.0, 1 + self.clip_high):g}"
             )
-        return self
 
 
 class DapoLoss(TwoSidedLoss):
@@ -161,14 +160,12 @@ class ClipCovLoss(ClippedLoss):
     covariance_high: float = 5.0
     """Tokens are drawn from those whose covariance is between the two."""
 
-    @model_validator(mode="after")
-    def _bounds_ascend(self) -> ClipCovLoss:
+    def _contradictions(self) -> Iterator[str]:
         if self.covariance_low >= self.covariance_high:
-            raise ValueError(
+            yield (
                 f"covariance_low={self.covariance_low:g} is not under covariance_high={self.covariance_high:g}; "
                 "the paper's are 1 and 5"
             )
-        return self
 
 
 class KlCovLoss(Loss):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from microcoder.config import load_config
+from microcoder.errors import ConfigError
 from microcoder.training.architectures import cache_bytes_per_token, find_architecture
 from microcoder.training.config import TrainConfig
 from microcoder.training.inputs import count_problems
@@ -89,13 +91,7 @@ def count_memory(
     from microcoder.training.activations import PassSettings, count_pass
 
     prompt_tokens, is_on_gpu = longest_prompt_tokens(config), isinstance(config.model, HuggingFaceModel)
-    # The micro lab's model is trained so.
-    model = (
-        config.model
-        if isinstance(config.model, HuggingFaceModel)
-        else HuggingFaceModel(kind="hugging_face", path="micro", compute_dtype="float32", gradient_checkpointing=False)
-    )
-    lora = model.lora
+    model, lora = config.weights, config.weights.lora
     count = count_pass(
         architecture,
         PassSettings(
@@ -105,7 +101,7 @@ def count_memory(
             weight_dtype=model.dtype,
             compute_dtype=model.compute_dtype,
             gradient_checkpointing=model.gradient_checkpointing,
-            lora=None if lora is None else _as_peft(lora.rank, lora.target_modules),
+            lora=None if lora is None else {"r": lora.rank, "target_modules": lora.peft_modules},
             has_triton=is_on_gpu,
         ),
     )
@@ -132,7 +128,9 @@ def count_memory(
         taken = needed if device_memory_gib is None else share * device_memory_gib * _GIB
         parts["vLLM (weights and cache)"] = taken
         if device_memory_gib is not None:
-            cached = max(0, int(_cache_room(taken, count.parameters) // (needed - 2 * count.parameters)))
+            # One GiB for vLLM's own buffers and graphs.
+            room = taken - 2 * count.parameters - _GIB
+            cached = max(0, int(room // (needed - 2 * count.parameters)))
     if config.rollout.backend != "transformers" and config.engine == "verl":
         parts["sampler, asleep"] = ASLEEP_GIB * _GIB
     parts = {name: number / _GIB for name, number in parts.items()} | {"CUDA and fragments": RESERVE_GIB}
@@ -160,8 +158,8 @@ def advise(config: TrainConfig, table: MemoryTable, *, num_shards: int = 1) -> s
     assert table.device_gib is not None
     for keys in _savings(config):
         try:
-            changed = TrainConfig.model_validate(_changed(config.model_dump(), keys))
-        except ValueError:
+            changed = load_config(TrainConfig, layers=[config.model_dump(mode="json"), keys])
+        except ConfigError:
             continue
         if fits(changed, table.device_gib, num_shards=num_shards):
             return "try " + " ".join(f"--{key} {_as_text(value)}" for key, value in keys.items())
@@ -195,14 +193,6 @@ def _vllm_settings(config: TrainConfig, prompt_tokens: int) -> tuple[float, int]
     return (0.0 if settings.mode == "server" else settings.gpu_memory_utilization), settings.max_model_tokens or longest
 
 
-def _cache_room(taken: float, parameters: int) -> float:
-    return taken - 2 * parameters - _GIB  # one for vLLM's own buffers and graphs
-
-
-def _as_peft(rank: int, target_modules: str | tuple[str, ...]) -> dict[str, Any]:
-    return {"r": rank, "target_modules": target_modules if isinstance(target_modules, str) else list(target_modules)}
-
-
 def _savings(config: TrainConfig) -> Iterator[dict[str, Any]]:
     """Changes, in the order in which they are tried: the mildest first."""
     if not isinstance(config.model, HuggingFaceModel):
@@ -217,18 +207,6 @@ def _savings(config: TrainConfig) -> Iterator[dict[str, Any]]:
         adapter = {**checkpointing, "model.lora.rank": 32, "model.dtype": "bfloat16"}
         yield adapter
         yield {**adapter, "batch.micro_batch_rollouts": 1}
-
-
-def _changed(values: dict[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
-    for key, value in keys.items():
-        *tables, last = key.split(".")
-        table = values
-        for name in tables:
-            if table.get(name) is None:
-                table[name] = {}
-            table = table[name]
-        table[last] = value
-    return values
 
 
 def _as_text(value: object) -> str:

@@ -14,7 +14,7 @@ import torch
 
 from microcoder.metrics import SamplerMismatch, ScoredRollout
 from microcoder.training.algorithm.masking import MaskReason
-from microcoder.training.vllm_config import MismatchConfig
+from microcoder.training.sampling_config import MismatchConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,18 +50,15 @@ def _lines(manifest: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]]
     software = "[MicroCoder](https://arxiv.org/abs/2603.07777)"
     yield f"Trained by reinforcement learning on programming problems, {at}, with {software}."
     yield ""
-    yield f"- **Base model**: {source}{_revision(config['model'])}"
+    yield f"- **Base model**: {source}" + (f" at {revision}" if (revision := config["model"].get("revision")) else "")
     yield f"- **Algorithm**: {_algorithm(config['algorithm'])}"
     yield f"- **Sampling**: {_sampling(config)}"
     yield f"- **Problems**: {_problems(config['problems'], manifest['problems'])}"
     yield f"- **Command**: `{shlex.join(manifest['command'])}`"
-    yield f"- **Versions**: {_versions(manifest)}"
+    versions = manifest["packages"]
+    yield f"- **Versions**: {', '.join(f'{name} {versions[name]}' for name in _PACKAGES if name in versions)}"
     yield ""
     yield from _curve(evaluations)
-
-
-def _revision(model: Mapping[str, Any]) -> str:
-    return f" at {model['revision']}" if model.get("revision") else ""
 
 
 def _algorithm(algorithm: Mapping[str, Any]) -> str:
@@ -86,11 +83,6 @@ def _problems(problems: Mapping[str, Any], counted: Mapping[str, Any]) -> str:
     return (
         f"{named}, {counted['num_train']} to train on, {counted['num_heldout']} held out, digest `{counted['digest']}`"
     )
-
-
-def _versions(manifest: Mapping[str, Any]) -> str:
-    packages = manifest["packages"]
-    return ", ".join(f"{name} {packages[name]}" for name in _PACKAGES if name in packages)
 
 
 def _curve(evaluations: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.micro import DemonstrationNoise, ThinkingShares, World
@@ -43,16 +44,14 @@ class WarmStartConfig(Config):
     thorough_share: float = Field(default=0.7, ge=0, le=1)
     """With `chains`: share of the steps, at the start, on complete demonstrations only."""
 
-    @model_validator(mode="after")
-    def _heads_divide(self) -> WarmStartConfig:
+    def _contradictions(self) -> Iterator[str]:
         if self.hidden_size % self.num_heads or (self.hidden_size // self.num_heads) % 2:
-            raise ValueError(
+            yield (
                 f"hidden_size={self.hidden_size} must be num_heads={self.num_heads} times an even number; "
                 f"try hidden_size={self.num_heads * 32}"
             )
         if self.num_heads % self.num_kv_heads:
-            raise ValueError(f"num_kv_heads={self.num_kv_heads} must divide num_heads={self.num_heads}; try 1")
-        return self
+            yield f"num_kv_heads={self.num_kv_heads} must divide num_heads={self.num_heads}; try 1"
 
 
 class MicroModel(Config):
@@ -82,6 +81,11 @@ class LoraAdapter(Config):
     use_dora: bool = False
     """DoRA: train magnitude and direction separately; slower."""
 
+    @property
+    def peft_modules(self) -> str | list[str]:
+        """The adapted layers as PEFT takes them."""
+        return self.target_modules if isinstance(self.target_modules, str) else list(self.target_modules)
+
 
 class HuggingFaceModel(Config):
     """A causal language model in Hugging Face format."""
@@ -102,3 +106,9 @@ class HuggingFaceModel(Config):
     hub; None: the engine's own choice."""
     gradient_checkpointing: bool = True
     lora: LoraAdapter | None = None
+
+
+MICRO_WEIGHTS = HuggingFaceModel(
+    kind="hugging_face", path="micro", compute_dtype="float32", gradient_checkpointing=False
+)
+"""How the micro lab's model is trained."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from microcoder.metrics import EvaluationMetrics, StepMetrics
-from microcoder.training.probe import Probe
+
+if TYPE_CHECKING:
+    from microcoder.training.probe import Probe
 
 
-class Observer(Protocol):
-    """Receives the events of a run; must not change it."""
+class Observer:
+    """Receives the events of a run, and must not change it; shows nothing, but for what a subclass does."""
 
     def phase(self, name: str) -> None:
         """A phase of a step has begun."""
@@ -27,20 +29,33 @@ class Observer(Protocol):
         """A message to show."""
 
 
-class Silent:
-    """Shows nothing."""
+class Relay(Observer):
+    """Passes each event to several observers, in their order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
 
     def phase(self, name: str) -> None:
-        """Ignore."""
+        """Pass on."""
+        for observer in self._observers:
+            observer.phase(name)
 
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
-        """Ignore."""
+        """Pass on."""
+        for observer in self._observers:
+            observer.step(metrics, num_steps=num_steps)
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:
-        """Ignore."""
+        """Pass on."""
+        for observer in self._observers:
+            observer.evaluation(metrics)
 
     def probe(self, probe: Probe) -> None:
-        """Ignore."""
+        """Pass on."""
+        for observer in self._observers:
+            observer.probe(probe)
 
     def note(self, text: str) -> None:
-        """Ignore."""
+        """Pass on."""
+        for observer in self._observers:
+            observer.note(text)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.errors import ConfigError
@@ -103,40 +104,34 @@ class OptimizerConfig(Config):
         """
         return _MOMENT_BYTES.get(self.name, 2 * weight_bytes)
 
-    @model_validator(mode="after")
-    def _schedule_takes_its_options(self) -> OptimizerConfig:
+    def _contradictions(self) -> Iterator[str]:
         known = SCHEDULE_OPTIONS[self.schedule]
         for name in self.schedule_options:
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
                 hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known) or 'none'}"
-                raise ValueError(f'schedule = "{self.schedule}" has no option {name}; {hint}')
+                yield f'schedule = "{self.schedule}" has no option {name}; {hint}'
         needed = {
             "cosine_with_min_lr": ("min_lr", "min_lr_rate"),
             "cosine_warmup_with_min_lr": ("min_lr", "min_lr_rate"),
             "warmup_stable_decay": ("num_decay_steps",),
         }.get(self.schedule, ())
         if needed and sum(name in self.schedule_options for name in needed) != 1:
-            raise ValueError(
+            yield (
                 f'schedule = "{self.schedule}" needs {"one of " if len(needed) > 1 else ""}'
                 f"{', '.join(f'schedule_options.{name}' for name in needed)}"
             )
         if self.schedule == "constant" and self.warmup_steps:
-            raise ValueError(
+            yield (
                 f'schedule = "constant" would leave out warmup_steps={self.warmup_steps}; use "constant_with_warmup"'
             )
         if self.schedule == "inverse_sqrt" and not (self.warmup_steps or self.schedule_options):
-            raise ValueError(
+            yield (
                 'schedule = "inverse_sqrt" falls from the end of the warm-up; give warmup_steps, or '
                 "schedule_options.timescale"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _betas_are_of_adam(self) -> OptimizerConfig:
         if self.name == "adafactor" and (self.beta1, self.beta2) != (0.9, 0.999):
-            raise ValueError('name = "adafactor" takes no beta1 and beta2; leave them out')
-        return self
+            yield 'name = "adafactor" takes no beta1 and beta2; leave them out'
 
 
 def require_optimizer(optimizer: OptimizerConfig) -> None:

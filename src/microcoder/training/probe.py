@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -18,9 +18,8 @@ from typing import Any
 from microcoder.files import read_json, write_json
 from microcoder.metrics import ScoredRollout, summarise_accuracy
 from microcoder.runs import RunDirectory
-from microcoder.training.algorithm.temperature import step_temperature
 from microcoder.training.config import TrainConfig
-from microcoder.training.sampling_config import DiversityTemperature, RolloutConfig
+from microcoder.training.sampling_config import DiversityTemperature
 from microcoder.training.tasks import Task
 
 
@@ -76,13 +75,13 @@ def summarise_point(scored_P_G: Sequence[Sequence[ScoredRollout]], *, temperatur
     )
 
 
-def summarise_sweep(
-    scored_T_P_G: Sequence[Sequence[Sequence[ScoredRollout]]], *, temperatures: Sequence[float]
-) -> list[dict[str, Any]]:
-    """Return the figures of the same problems at several temperatures, as an evaluation records them."""
+def measure_grid(
+    settings: DiversityTemperature, sample: Callable[[float, int], Sequence[Sequence[ScoredRollout]]]
+) -> list[ProbePoint]:
+    """Return the figures at each temperature of the grid; `sample` is called with a temperature and its number."""
     return [
-        asdict(summarise_point(scored_P_G, temperature=temperature))
-        for temperature, scored_P_G in zip(temperatures, scored_T_P_G, strict=True)
+        summarise_point(sample(temperature, number), temperature=temperature)
+        for number, temperature in enumerate(settings.grid)
     ]
 
 
@@ -130,30 +129,6 @@ def choose_tasks(config: TrainConfig, tasks: Sequence[Task]) -> list[Task]:
     return random.Random(f"probe-{config.seed}").sample(list(tasks), min(settings.num_problems, len(tasks)))
 
 
-def read_temperature(
-    run: RunDirectory, rollout: RolloutConfig, *, step: int, history: Sequence[Mapping[str, Any]]
-) -> float:
-    """Return the temperature of a step, from the recipe, the run's probe where that chose it, and its earlier steps.
-
-    Raises:
-        DataError: the schedule needs a probe, and there is none.
-    """
-    return step_temperature(
-        rollout.temperature,
-        rollout.diversity_watch,
-        step=step,
-        diversities=[row["diversity"] for row in history],
-        chosen=read_probe(run).choice.temperature if rollout.temperature.kind == "diversity" else None,
-    )
-
-
-def record_probe(run: RunDirectory, config: TrainConfig, points: Sequence[ProbePoint]) -> Probe:
-    """Choose a temperature, write the probe into the run directory, and return it."""
-    settings = config.rollout.temperature
-    assert isinstance(settings, DiversityTemperature)
-    return write_probe(run, settings, points, digest=probe_digest(config))
-
-
 def write_probe(
     run: RunDirectory, settings: DiversityTemperature, points: Sequence[ProbePoint], *, digest: str
 ) -> Probe:
@@ -182,9 +157,9 @@ def read_probe(run: RunDirectory) -> Probe:
     return Probe(**record)
 
 
-def has_probe(run: RunDirectory, config: TrainConfig) -> bool:
-    """Return whether the run directory holds a probe of exactly this model, problems and sampling."""
-    return run.probe.exists() and read_probe(run).digest == probe_digest(config)
+def has_probe(run: RunDirectory, digest: str) -> bool:
+    """Return whether the run directory holds the probe of a `probe_digest`."""
+    return run.probe.exists() and read_probe(run).digest == digest
 
 
 def _is_low(point: ProbePoint, settings: DiversityTemperature) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.micro import World
@@ -48,14 +49,12 @@ class HubProblems(Config):
     """The dataset's config on the Hub."""
     split: str = "train"
     format: str = Field(min_length=1)
-    """Row format: `trl`, `verl`, `taco`, `deepcoder`, ..., see docs/dataset.md."""
+    """Row format: `trl`, `verl`, `taco`, `deepcoder`, ..., see docs/rows.md."""
     heldout_split: str | None = None
     """Held-out split of the dataset; or set `heldout`."""
     heldout: Path | None = None
     """Held-out problems: a problem file, a finished corpus or LiveCodeBench; or set `heldout_split`."""
 
-    @model_validator(mode="after")
-    def _has_one_heldout(self) -> HubProblems:
+    def _contradictions(self) -> Iterator[str]:
         if (self.heldout is None) == (self.heldout_split is None):
-            raise ValueError("set exactly one of problems.heldout (a file) and problems.heldout_split (such as test)")
-        return self
+            yield "set exactly one of problems.heldout (a file) and problems.heldout_split (such as test)"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue
 
 from microcoder.config import Config
 from microcoder.dataset import read_problems
@@ -32,11 +32,9 @@ class PromptConfig(Config):
     chat_template_options: dict[str, JsonValue] = Field(default={})
     """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
 
-    @model_validator(mode="after")
-    def _examples_are_there_to_count(self) -> PromptConfig:
+    def _contradictions(self) -> Iterator[str]:
         if self.num_examples is not None and self.examples is None:
-            raise ValueError("num_examples needs a file of them; give prompt.examples")
-        return self
+            yield "num_examples needs a file of them; give prompt.examples"
 
 
 def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
@@ -67,15 +65,19 @@ def read_examples(config: PromptConfig) -> list[Problem]:
     return problems[: config.num_examples]
 
 
+def find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:
+    """Return the ids of problems that are also among others, by id or statement."""
+    ids, statements = {problem.id for problem in others}, {problem.statement for problem in others}
+    return [problem.id for problem in problems if problem.id in ids or problem.statement in statements]
+
+
 def refuse_given_away(examples: Sequence[Problem], asked: Sequence[Problem]) -> None:
     """Refuse few-shot examples that are also asked: the prompt would contain the answer.
 
     Raises:
         DataError: which.
     """
-    ids, statements = {problem.id for problem in asked}, {problem.statement for problem in asked}
-    shared = [problem.id for problem in examples if problem.id in ids or problem.statement in statements]
-    if shared:
+    if shared := find_shared(examples, asked):
         raise DataError(
             f"prompt.examples: problem {shared[0]!r} is also asked, so the prompt would hold its answer; remove it "
             "from one of the two files"

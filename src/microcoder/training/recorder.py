@@ -1,10 +1,12 @@
-"""Scored rollouts -> metrics -> run directory: the same files from every engine."""
+"""The loop of a run but for sampling and updates, the same on every engine: temperature, metrics, alarms, files."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -22,10 +24,12 @@ from microcoder.metrics import (
     summarise_mismatch,
 )
 from microcoder.runs import RunDirectory, write_rollouts
-from microcoder.training.alarms import Alarm, find_alarms
+from microcoder.training.alarms import Alarm, find_alarms, select_new
 from microcoder.training.algorithm.advantages import has_signal
 from microcoder.training.algorithm.diversity import measure_diversity
-from microcoder.training.sampling_config import DiversityWatch
+from microcoder.training.algorithm.temperature import step_temperature, transitions
+from microcoder.training.probe import read_probe, summarise_point
+from microcoder.training.sampling_config import DiversityWatch, TemperatureSchedule
 from microcoder.types import Outcome
 
 Groups = Sequence[Sequence[ScoredRollout]]
@@ -40,22 +44,89 @@ class RecordedStep:
     """Alarms that are new at this step."""
 
 
-def refuse_divergence(run: RunDirectory, optimizer: Mapping[str, float], *, step: int, learning_rate: float) -> None:
-    """Refuse an update whose loss or gradient is not finite.
+class Recorder:
+    """Decides the temperature of each step by the rows of those before, and writes steps and evaluations."""
 
-    Raises:
-        TrainingError: which, and what to type.
-    """
-    for name in ("loss", "grad_norm"):
-        if not math.isfinite(optimizer.get(name, 0.0)):
-            raise TrainingError(
-                f"{name} is {optimizer[name]} in step {step}; lower optimizer.learning_rate (now {learning_rate}) and "
-                f"start another --run-dir with --model.kind hugging_face --model.path {run.checkpoints}/step_N"
-            )
+    def __init__(
+        self, run: RunDirectory, *, schedule: TemperatureSchedule, watch: DiversityWatch, learning_rate: float
+    ) -> None:
+        self._run, self._schedule, self._watch, self._learning_rate = run, schedule, watch, learning_rate
+
+    @cached_property
+    def history(self) -> list[dict[str, Any]]:
+        """The metrics rows so far; read when first asked for, after the run was rewound."""
+        return self._run.read_metrics()
+
+    def step_temperature(self, step: int) -> float:
+        """Return the temperature of a step, from its schedule, the run's probe where that chose it, and the history.
+
+        Raises:
+            DataError: the schedule needs a probe, and there is none.
+        """
+        return step_temperature(
+            self._schedule,
+            self._watch,
+            step=step,
+            diversities=[row["diversity"] for row in self.history],
+            chosen=read_probe(self._run).choice.temperature if self._schedule.kind == "diversity" else None,
+        )
+
+    def refuse_divergence(self, optimizer: Mapping[str, float], *, step: int) -> None:
+        """Refuse an update whose loss or gradient is not finite.
+
+        Raises:
+            TrainingError: which, and what to type.
+        """
+        for name in ("loss", "grad_norm"):
+            if not math.isfinite(optimizer.get(name, 0.0)):
+                raise TrainingError(
+                    f"{name} is {optimizer[name]} in step {step}; lower optimizer.learning_rate (now "
+                    f"{self._learning_rate}) and start another --run-dir with --model.kind hugging_face --model.path "
+                    f"{self._run.checkpoints}/step_N"
+                )
+
+    def record_step(self, scored_P_G: Groups, metrics: StepMetrics) -> RecordedStep:
+        """Write a step's rollouts and its row (`summarise_step`); return the row with its alarms, and the new ones."""
+        alarms = find_alarms(metrics, history=self.history, watch=self._watch, breaks=transitions(self._schedule))
+        metrics = replace(metrics, alarms=[alarm.name for alarm in alarms])
+        _write_samples(self._run.rollout_file(metrics.step), scored_P_G, metrics)
+        append_row(self._run.metrics, metrics.as_row())
+        new = select_new(alarms, self.history)
+        self.history.append(metrics.as_row())
+        return RecordedStep(metrics, new)
+
+    def record_evaluation(
+        self, sampled_T: Sequence[Groups], *, step: int, temperatures: Sequence[float], seconds: float
+    ) -> EvaluationMetrics | None:
+        """Write the held-out samples and the evaluation's row; return the row, None if the step has one already.
+
+        Accuracy is the mean over problems of the mean over a problem's scored samples; a problem without a scored
+        sample is in no mean.
+
+        Args:
+            sampled_T: groups of all held-out problems at each temperature; the first are the evaluation's, the others
+                its sweep, of which only figures are kept.
+            step: 0 before training.
+            temperatures: in the same order.
+            seconds: of all of it.
+
+        Raises:
+            EvaluatorFault: not one sample could be judged.
+        """
+        if any(row["step"] == step for row in self._run.read_evaluations()):
+            return None  # an engine that resumes may evaluate the step that it starts from again
+        points = [
+            asdict(summarise_point(scored_P_G, temperature=temperature))
+            for temperature, scored_P_G in zip(temperatures[1:], sampled_T[1:], strict=True)
+        ]
+        scored_P_G, temperature = sampled_T[0], temperatures[0]
+        metrics = summarise_evaluation(scored_P_G, step=step, temperature=temperature, seconds=seconds, sweep=points)
+        _write_samples(self._run.evaluation_file(step), scored_P_G, metrics)
+        append_row(self._run.evaluations, metrics.as_row())
+        return metrics
 
 
-def record_step(
-    run: RunDirectory,
+def summarise_step(
     scored_P_G: Groups,
     *,
     step: int,
@@ -65,14 +136,10 @@ def record_step(
     seconds: Mapping[str, float],
     filtered_P_G: Groups = (),
     num_filtered: int = 0,
-    history: Sequence[Mapping[str, Any]] = (),
-    watch: DiversityWatch | None = None,
-    breaks: Collection[int] = (),
-) -> RecordedStep:
-    """Write a step's rollouts and its metrics row; return the row, and the alarms that are new with it.
+) -> StepMetrics:
+    """Return a step's row but for its alarms.
 
     Args:
-        run: where to write.
         scored_P_G: the rollouts that are trained on, of all processes.
         step: the training step, from 1.
         temperature: of sampling.
@@ -81,15 +148,12 @@ def record_step(
         seconds: wall time by phase.
         filtered_P_G: groups that dynamic filtering left out; counted, and in no other figure and no file.
         num_filtered: number of groups that the engine has dropped itself.
-        history: the metrics rows of the steps before.
-        watch: how a decline of diversity is detected.
-        breaks: steps at which the temperature schedule jumps.
     """
     samples = [sample for group in scored_P_G for sample in group]
     rewards = [sample.reward for sample in samples if sample.reward is not None]
     lengths = [len(sample.rollout.token_ids) for sample in samples]
     masked = [sample.masked_why for sample in samples if sample.masked_why]
-    metrics = StepMetrics(
+    return StepMetrics(
         step=step,
         reward_mean=fmean(rewards) if rewards else None,
         accuracy_by_tier=summarise_accuracy(samples)[1],
@@ -113,34 +177,12 @@ def record_step(
         sampled_accuracy=summarise_accuracy([*samples, *(s for group in filtered_P_G for s in group)])[0],
         rewards=average_rewards(samples),
     )
-    diversities = [*(row["diversity"] for row in history), metrics.diversity]
-    alarms = find_alarms(metrics, diversities=diversities, watch=watch or DiversityWatch(), breaks=breaks)
-    metrics = replace(metrics, alarms=[alarm.name for alarm in alarms])
-    write_rollouts(
-        run.rollout_file(step), [rollout_row(sample, step=step, temperature=temperature) for sample in samples]
-    )
-    append_row(run.metrics, metrics.as_row())
-    known = history[-1].get("alarms", ()) if history else ()
-    return RecordedStep(metrics, [alarm for alarm in alarms if alarm.name not in known])
 
 
-def record_evaluation(
-    run: RunDirectory,
-    scored_P_G: Groups,
-    *,
-    step: int,
-    temperature: float,
-    seconds: Mapping[str, float],
-    sweep: Sequence[Mapping[str, Any]] = (),
+def summarise_evaluation(
+    scored_P_G: Groups, *, step: int, temperature: float, seconds: float, sweep: Sequence[Mapping[str, Any]] = ()
 ) -> EvaluationMetrics:
-    """Write the held-out samples and the evaluation's row; return the row.
-
-    Accuracy is the mean over problems of the mean over a problem's scored samples; a problem without a scored
-    sample is in no mean.
-
-    Raises:
-        EvaluatorFault: not one sample could be judged.
-    """
+    """Return the row of an evaluation; see `Recorder.record_evaluation`."""
     samples = [sample for group in scored_P_G for sample in group]
     accuracies: dict[str, list[float]] = {}
     for group in scored_P_G:
@@ -152,7 +194,7 @@ def record_evaluation(
         raise EvaluatorFault(
             f"the sandbox could judge none of the {len(samples)} held-out samples (first: {samples[0].verdict.detail})"
         )
-    metrics = EvaluationMetrics(
+    return EvaluationMetrics(
         step=step,
         accuracy=fmean(known),
         accuracy_by_tier={tier: fmean(values) for tier, values in sorted(accuracies.items())},
@@ -169,14 +211,16 @@ def record_evaluation(
         truncated_share=_share(sample.rollout.is_truncated for sample in samples),
         temperature=temperature,
         outcomes=count_outcomes(samples),
-        seconds=dict(seconds),
+        seconds={"total": round(seconds, 4)},
         sweep=list(sweep),
     )
+
+
+def _write_samples(path: Path, scored_P_G: Groups, metrics: StepMetrics | EvaluationMetrics) -> None:
+    samples = (sample for group in scored_P_G for sample in group)
     write_rollouts(
-        run.evaluation_file(step), [rollout_row(sample, step=step, temperature=temperature) for sample in samples]
+        path, [rollout_row(sample, step=metrics.step, temperature=metrics.temperature) for sample in samples]
     )
-    append_row(run.evaluations, metrics.as_row())
-    return metrics
 
 
 def _diversity(scored_P_G: Groups) -> float | None:

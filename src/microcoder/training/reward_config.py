@@ -1,12 +1,14 @@
-"""The rewards' part of a recipe."""
+"""The rewards' part of a recipe, and the extractor of the programs that are rewarded."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from microcoder.config import Config
+from microcoder.extract import DEFAULT, Extractor, load_extractor
 from microcoder.rewards import BUILTINS, RewardSum, load_rewards
 
 
@@ -21,16 +23,9 @@ class RewardConfig(Config):
     options: dict[str, Any] = Field(default={})
     """Keyword-only parameters of your own function."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _a_name_is_enough(cls, value: object) -> object:
-        return {"name": value} if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _weighs_something(self) -> RewardConfig:
+    def _contradictions(self) -> Iterator[str]:
         if self.weight == 0:
-            raise ValueError("weight = 0 leaves the reward out; remove it from the list")
-        return self
+            yield "weight = 0 leaves the reward out; remove it from the list"
 
 
 def build_rewards(rewards: tuple[RewardConfig, ...]) -> RewardSum:
@@ -45,3 +40,21 @@ def build_rewards(rewards: tuple[RewardConfig, ...]) -> RewardSum:
 def looks_at_all_tests(reward: RewardConfig) -> bool:
     """Whether this built-in reward needs the tests after the first failure; other functions declare it themselves."""
     return bool(getattr(BUILTINS.get(reward.name), "needs_all_tests", False))
+
+
+class ExtractorConfig(Config):
+    """How programs are extracted from responses."""
+
+    name: str = Field(default=DEFAULT, min_length=1)
+    """`last_code_block`: the last closed code block outside of thinking; or your own: path/to/file.py:function."""
+    options: dict[str, Any] = Field(default={})
+    """Keyword-only parameters of your own function."""
+
+
+def build_extractor(config: ExtractorConfig) -> Extractor:
+    """Return a recipe's extractor.
+
+    Raises:
+        ConfigError: it cannot be loaded.
+    """
+    return load_extractor(config.name, config.options)

@@ -6,64 +6,29 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from microcoder.errors import ConfigError, TrainingError
 from microcoder.extensions import ExtensionSource, describe_file
 from microcoder.files import check_unchanged, check_writable, read_json, write_json, write_text
 from microcoder.runs import RunDirectory
+from microcoder.training.algorithm.advantages import load_advantage
+from microcoder.training.algorithm.masking import OwnMasking
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import STAGING, best_step, read_clock
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engine_inputs import EngineInputs
-from microcoder.training.extractor_config import build_extractor
-from microcoder.training.failures import explain_failures
+from microcoder.training.engines import EngineInputs, load_engine
+from microcoder.training.failures import check_room, explain_failures
 from microcoder.training.judging import open_judge
 from microcoder.training.loggers import LoggingObserver, check_loggers, open_loggers
 from microcoder.training.manifest import build_manifest, changed_keys, changed_rounding, describe_changes
-from microcoder.training.masking_config import OwnMasking
-from microcoder.training.observer import Observer
-from microcoder.training.own_algorithm import load_advantage, load_mask
-from microcoder.training.probe import Probe, has_probe, read_probe
+from microcoder.training.observer import Observer, Relay
+from microcoder.training.probe import Probe, has_probe, probe_digest, read_probe
 from microcoder.training.prompt_config import build_asker
-from microcoder.training.reward_config import build_rewards
-from microcoder.training.room import check_room
+from microcoder.training.reward_config import build_extractor, build_rewards
 from microcoder.training.tasks import load_tasks
-
-ENGINES = {
-    "trl": "microcoder.training.engines.trl.engine",
-    "verl": "microcoder.training.engines.verl.engine",
-}
-
-
-class Engine(Protocol):
-    """The interface of an engine module, which translates and decides nothing."""
-
-    def is_main_process(self) -> bool:
-        """Return whether this process writes the run's files; of several, one does."""
-
-    def wait_for_everyone(self) -> None:
-        """Wait until all processes of the run have come here."""
-
-    def describe_machine(self, config: TrainConfig) -> dict[str, Any]:
-        """Return the machine's properties that results may depend on: devices, processes, threads."""
-
-    def load_policy(self, config: TrainConfig, *, observer: Observer) -> Any:
-        """Load or build the starting weights; they are passed to `train`."""
-
-    def train(
-        self, inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[Any]
-    ) -> None:
-        """Run the missing steps; `callbacks` are of the engine's own type."""
-
-    def probe(self, inputs: EngineInputs) -> None:
-        """Sample the untrained model over a grid of temperatures and record which one was chosen."""
-
-    def export_model(self, config: TrainConfig, *, policy: Any, checkpoint: Path, target: Path) -> None:
-        """Write a checkpoint's weights and tokenizer as an ordinary Hugging Face folder."""
 
 
 def run_training(
@@ -113,13 +78,13 @@ def _run(
 ) -> dict[str, Any]:
     """Run the missing steps after folder and loggers are checked."""
     # The Hub's library comes with training; the recipe can be read without it.
-    from microcoder.training.hub_push import PushingObserver, open_repository, push_model
+    from microcoder.training.hub_push import CheckpointPusher, open_repository, push_model
     from microcoder.training.model_card import render_card
 
     tasks = load_tasks(config)
     for reason, number in tasks.left_out.items():
         observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
-    engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
+    engine = load_engine(config)
     policy = engine.load_policy(config, observer=observer)
     leads = engine.is_main_process()
     with (
@@ -149,20 +114,20 @@ def _run(
             observer.note(line)
         if leads:
             open_repository(config.hub)
-            if config.hub.repo_id is not None and config.hub.push == "checkpoints":
-                observer = PushingObserver(observer, config.hub, run)
+        pushes = leads and config.hub.repo_id is not None and config.hub.push == "checkpoints"
+        pushers = [CheckpointPusher(config.hub, run, tell=observer.note)] if pushes else []
         loggers = open_loggers(config.logging, run, resume_step=resume_step or 0) if leads else []
         try:
             if resume_step != config.num_steps:
-                watching = LoggingObserver(observer, loggers) if loggers else observer
+                watching = Relay(*pushers, LoggingObserver(loggers), observer)
                 inputs = EngineInputs(config, policy, tasks, judge, run, watching)
                 engine.train(inputs, run_clock=run_clock, resume_step=resume_step, callbacks=callbacks)
         finally:
             for logger in loggers:
                 logger.close()
         if leads:
-            if isinstance(observer, PushingObserver):
-                observer.push_new()
+            for pusher in pushers:
+                pusher.phase("end")
             engine.export_model(config, policy=policy, checkpoint=run.checkpoint(config.num_steps), target=run.model)
             write_text(run.model / "README.md", render_card(run))
             if place := push_model(config.hub, run):
@@ -187,10 +152,10 @@ def run_probe(config: TrainConfig, *, run_directory: Path, observer: Observer) -
         )
     run = RunDirectory(run_directory)
     check_run_directory(run, config)
-    if has_probe(run, config):
+    if has_probe(run, probe_digest(config)):
         return read_probe(run)
     tasks = load_tasks(config)
-    engine: Engine = import_module(ENGINES[config.engine])  # type: ignore[assignment]
+    engine = load_engine(config)
     policy = engine.load_policy(config, observer=observer)
     with (
         explain_failures(config, run),
@@ -270,7 +235,7 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         raise TrainingError(
             f"{run.root} began with another version of {edited}; restore the original, or use another --run-dir"
         )
-    imported, now = (_importable(judged_by) for judged_by in (recorded, manifest))
+    imported, now = (judged_by["environment"]["packages"]["pins"] for judged_by in (recorded, manifest))
     if imported != now:
         raise TrainingError(
             f"{run.root} began with programs that import the packages {json.dumps(imported)}, now it is "
@@ -296,16 +261,16 @@ def find_extensions(config: TrainConfig) -> list[ExtensionSource]:
     Raises:
         ConfigError: one cannot be loaded, or needs something that the recipe leaves out.
     """
-    rewards = build_rewards(config.rewards)
-    if needy := rewards.needs_all_tests:
-        try:
-            config.refuse_early_stop(needy)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+    algorithm, rewards = config.algorithm, build_rewards(config.rewards)
+    if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
+        raise ConfigError(config.describe_early_stop(needy))
     used = [*(extension for extension, _ in rewards.parts), build_asker(config.prompt).style]
-    used += [build_extractor(config.extractor).extension, load_advantage(config.algorithm)]
-    if isinstance(masking := config.algorithm.masking, OwnMasking):
-        used.append(load_mask(masking))
+    used += [
+        build_extractor(config.extractor).extension,
+        load_advantage(algorithm.advantage, algorithm.advantage_options),
+    ]
+    if isinstance(algorithm.masking, OwnMasking):
+        used.append(algorithm.masking.extension)
     languages = [describe_file("language", str(path)) for path in config.evaluator.languages]
     return [*languages, *(extension.source for extension in used if extension.source is not None)]
 
@@ -317,11 +282,6 @@ def _find_edited(began: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, 
         if known.get((record["noun"], record["reference"])) != record["digest"]:
             return f"{record['noun']} {record['reference']} ({record['file']})"
     return None
-
-
-def _importable(manifest: Mapping[str, Any]) -> list[str]:
-    """Return the packages that programs may import, from the manifest of a run."""
-    return manifest["environment"]["packages"]["pins"]
 
 
 def _report_finished(run: RunDirectory, observer: Observer) -> dict[str, Any]:

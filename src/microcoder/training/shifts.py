@@ -91,7 +91,7 @@ def contrast_length(shifts: Sequence[Shift]) -> float | None:
 def contrast_repeats(shifts: Sequence[Shift], *, window_tokens: int) -> float | None:
     """Return the mean change of truncated responses that repeat themselves less that of the other truncated ones."""
     cut = [shift for shift in shifts if shift.response.is_truncated]
-    loops = [repeats(s.response.token_ids, window_tokens=window_tokens, detection="any_period") for s in cut]
+    loops = [repeats(s.response.token_ids, window_tokens=window_tokens, any_period=True) for s in cut]
     looping = [shift.change for shift, is_loop in zip(cut, loops, strict=True) if is_loop]
     others = [shift.change for shift, is_loop in zip(cut, loops, strict=True) if not is_loop]
     return fmean(looping) - fmean(others) if looping and others else None

@@ -21,8 +21,7 @@ from microcoder.training.inputs import find_missing
 from microcoder.training.memory import can_count, fits
 from microcoder.training.optimizer_config import OptimizerConfig
 from microcoder.training.sampling_config import ConstantTemperature, RolloutConfig
-from microcoder.training.starter_fit import Fit, fit_model
-from microcoder.training.starter_model import StarterModel, inspect_model
+from microcoder.training.starter_model import Fit, StarterModel, fit_model, inspect_model
 
 _USUAL = "microcoder-grpo"
 _RECIPES = {path.stem: path for path in sorted((SHIPPED / "recipes" / "algorithms").glob("*.toml"))}

@@ -16,7 +16,7 @@ from microcoder.micro import generate_problems
 from microcoder.training.config import TrainConfig
 from microcoder.training.judge_config import OutputComparison
 from microcoder.training.problems_config import HubProblems, MicroProblems, ProblemFiles
-from microcoder.training.prompt_config import build_asker, read_examples, refuse_given_away
+from microcoder.training.prompt_config import build_asker, find_shared, read_examples, refuse_given_away
 from microcoder.types import Checker, Problem, Prompt
 
 
@@ -64,7 +64,11 @@ def load_tasks(config: TrainConfig) -> Tasks:
         DataError: a problem file is broken, or a held-out problem is also trained on.
     """
     train, heldout, left_out = _read_problems(config.problems)
-    _check_split(train, heldout)
+    if shared := find_shared(heldout, train):
+        raise DataError(
+            f"{len(shared)} held-out problems are training problems too (first: {shared[0]!r}); "
+            "remove them from one of the two files, or accuracy is measured on training data"
+        )
     if config.batch.train_batch_size > len(train):
         raise ConfigError(
             f"batch.train_batch_size={config.batch.train_batch_size} is more than the {len(train)} training problems; "
@@ -131,13 +135,3 @@ def _compared(problem: Problem, comparison: OutputComparison) -> Problem:
     if comparison == "robust" or problem.checker.type != "default":
         return problem
     return problem.model_copy(update={"checker": Checker(type="exact")})
-
-
-def _check_split(train: Sequence[Problem], heldout: Sequence[Problem]) -> None:
-    ids, statements = {problem.id for problem in train}, {problem.statement for problem in train}
-    shared = [problem.id for problem in heldout if problem.id in ids or problem.statement in statements]
-    if shared:
-        raise DataError(
-            f"{len(shared)} held-out problems are training problems too (first: {shared[0]!r}); "
-            "remove them from one of the two files, or accuracy is measured on training data"
-        )

@@ -13,7 +13,6 @@ import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -72,7 +71,8 @@ def build_micro_checkpoint(config: WarmStartConfig, *, cache: Path, on_progress:
     """
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / f"micro-{checkpoint_digest(config)}"
-    with _locked(cache / f".{folder.name}.lock"):
+    with (cache / f".{folder.name}.lock").open("w") as lock:
+        lock_file(lock, waits=True)
         if (folder / _MARKER).exists():
             return folder
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=cache))
@@ -89,24 +89,13 @@ def build_micro_checkpoint(config: WarmStartConfig, *, cache: Path, on_progress:
 def checkpoint_digest(config: WarmStartConfig) -> str:
     """Return a digest of everything that determines the weights: equal digests on one machine mean equal
     checkpoints."""
-    digest = hashlib.sha256(config.model_dump_json().encode())
-    sources = sorted(Path(microcoder.micro.__file__).parent.rglob("*.py"))
-    for source in [
-        *sources,
-        Path(__file__),
-        *(Path(__file__).with_name(f"{name}.py") for name in ("tokenizer", "muon")),
-    ]:
+    digest, here = hashlib.sha256(config.model_dump_json().encode()), Path(__file__)
+    world = sorted(path for path in Path(microcoder.micro.__file__).parent.iterdir() if path.suffix in (".py", ".toml"))
+    for source in (*world, here, here.with_name("tokenizer.py"), here.with_name("muon.py")):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     for library in (torch, transformers, tokenizers):
         digest.update(library.__version__.encode())
     return digest.hexdigest()[:16]
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        lock_file(file, waits=True)
-        yield
 
 
 def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) -> None:

@@ -128,3 +128,11 @@ def stop_after(num: int) -> Any:
 
 def read(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text())
+
+
+def test_a_source_without_rows_is_an_error_not_a_report(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
+    source = SourceSettings(path=str(tmp_path / "empty.jsonl"), format="codecontests")
+    with pytest.raises(DataError, match=r"empty.jsonl holds no rows; check that the file is whole"):
+        audit(AuditSettings(source=source, output=tmp_path / "audit", runs_programs=False))
+    assert not (tmp_path / "audit" / "report.md").exists()

@@ -444,8 +444,8 @@ NEAR_MISSES: tuple[Planted, ...] = (
     _n("lcb:Divisible", "From a list of bills keep those that k friends cannot share without a rest.",
        "def solve(k, bills):\n    return [b for b in bills if b % k]",
        [2, [2, 5, 6, 7, 10]], [4, [3, 4, 7]], [10, [50, 51, 54, 60, 65]], [3, [9, 12, 14, 34]], [7, [8, 70, 15, 21]]),
-    _n("lcb:aaaadaa", "In a word, replace every letter x by y.",
-       "s = input().strip()\nx, y = input().split()\nprint(s.replace(x, y))",
+    _n("lcb:aaaadaa", "In a word, write the letter y before every letter x.",
+       "s = input().strip()\nx, y = input().split()\nprint(s.replace(x, y + x))",
        "abcabc\na z\n", "bookkeeper\nk o\n", "zzz\nz q\n", "mississippi\ns i\n", "level\ne l\n"),
     _n("HumanEval/13", "A straight line is drawn from one corner of a sheet of squares to the other. How many corners of "
        "squares does it meet?",

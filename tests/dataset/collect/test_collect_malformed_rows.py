@@ -156,20 +156,21 @@ def assert_reason(found: Candidate | Rejection, *reasons: str) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", IN_FILES)
 def test_a_damaged_line_is_turned_away_and_its_neighbours_are_not(
-    golden: Path, tmp_path: Path, collect: Any, name: str, damage: str
+    golden: Path, tmp_path: Path, collect: Any, subtests: pytest.Subtests, damage: str
 ) -> None:
-    good = first_line(golden, name)
     spoil, reason = DAMAGES[damage]
-    bad = spoil(good)
-    (tmp_path / "rows.jsonl").write_bytes(b"\n".join([good, bad, good, bad]))
-    found = collect(tmp_path, name, 3)
-    assert [type(row) for row in found] == [Candidate, Rejection, Candidate, Rejection]
-    for row in found[1::2]:
-        check_rejection(row)
-        assert_reason(row, reason, "no_statement" if damage == "an empty object" else reason)
-        assert raw_of(row).rstrip(b"\n") == bad
+    for name in IN_FILES:
+        with subtests.test(name):
+            good = first_line(golden, name)
+            bad = spoil(good)
+            (tmp_path / "rows.jsonl").write_bytes(b"\n".join([good, bad, good, bad]))
+            found = collect(tmp_path, name, 3)
+            assert [type(row) for row in found] == [Candidate, Rejection, Candidate, Rejection]
+            for row in found[1::2]:
+                check_rejection(row)
+                assert_reason(row, reason, "no_statement" if damage == "an empty object" else reason)
+                assert raw_of(row).rstrip(b"\n") == bad
 
 
 def test_every_format_of_rows_is_damaged_below() -> None:
@@ -189,16 +190,19 @@ def test_every_format_of_rows_is_damaged_below() -> None:
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("name", QUESTION)
-def test_a_question_that_is_none_is_turned_away(golden: Path, name: str, value: Any, reasons: tuple[str, ...]) -> None:
-    row = first_row(golden, name)
-    for other in ("prompt", "problem_statement") if name == "openr1_verifiable" else ():
-        row[other] = value
-    *path, field = (question,) if isinstance(question := QUESTION[name], str) else question
-    (row[path[0]] if path else row)[field] = value
-    if name == "leetcodedataset" and value is None:
-        row["query"] = None
-    assert_reason(read_one(name, row), *reasons)
+def test_a_question_that_is_none_is_turned_away(
+    golden: Path, subtests: pytest.Subtests, value: Any, reasons: tuple[str, ...]
+) -> None:
+    for name, question in QUESTION.items():
+        with subtests.test(name):
+            row = first_row(golden, name)
+            for other in ("prompt", "problem_statement") if name == "openr1_verifiable" else ():
+                row[other] = value
+            *path, field = (question,) if isinstance(question, str) else question
+            (row[path[0]] if path else row)[field] = value
+            if name == "leetcodedataset" and value is None:
+                row["query"] = None
+            assert_reason(read_one(name, row), *reasons)
 
 
 @pytest.mark.parametrize(
@@ -206,15 +210,15 @@ def test_a_question_that_is_none_is_turned_away(golden: Path, name: str, value: 
     [7, True, {"a": 1}, [[1], 2], [{"input": "1"}], "{'inputs': [1", "0" * 3, '{"inputs": ["1"], "outputs": []}'],
     ids=repr,
 )
-@pytest.mark.parametrize("name", TESTS)
-def test_tests_that_are_none_are_turned_away(golden: Path, name: str, value: Any) -> None:
-    row = first_row(golden, name)
-    inner = row
-    for field in TESTS[name][:-1]:
-        inner = inner[field]
-    inner[TESTS[name][-1]] = value
-    reasons = ("wrong_type", "bad_encoding", "bad_tests", "tests_not_convertible")
-    assert_reason(read_one(name, row), *reasons)
+def test_tests_that_are_none_are_turned_away(golden: Path, subtests: pytest.Subtests, value: Any) -> None:
+    for name, (*path, field) in TESTS.items():
+        with subtests.test(name):
+            row = first_row(golden, name)
+            inner = row
+            for outer in path:
+                inner = inner[outer]
+            inner[field] = value
+            assert_reason(read_one(name, row), "wrong_type", "bad_encoding", "bad_tests", "tests_not_convertible")
 
 
 @pytest.mark.parametrize("name", IN_PYTHON)

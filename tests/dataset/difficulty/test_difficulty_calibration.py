@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from microcoder.dataset import Candidate, Difficulty
-from microcoder.dataset.difficulty import (
+from microcoder.dataset.difficulty.calibration import (
     Attempts,
     CalibrationSettings,
     MeasuredOn,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microcoder.dataset import Candidate, Solution
-from microcoder.dataset.difficulty import measure_reference, measure_text, predict_difficulty, predictor_version
-from microcoder.dataset.difficulty.predictor import load_predictor
+from microcoder.dataset.difficulty.features import measure_reference, measure_text
+from microcoder.dataset.difficulty.predictor import load_predictor, predict_difficulty, predictor_version
 
 pytest.importorskip("radon")
 

@@ -13,8 +13,14 @@ import pytest
 from pydantic import ValidationError
 
 from microcoder.dataset import Candidate
-from microcoder.dataset.difficulty import ScoringSettings, score_difficulty
-from microcoder.dataset.difficulty.scoring import answer_schema, read_scores, weigh, write_prompt
+from microcoder.dataset.difficulty.scoring import (
+    ScoringSettings,
+    answer_schema,
+    read_scores,
+    score_difficulty,
+    weigh,
+    write_prompt,
+)
 from microcoder.dataset.endpoint import BadReply, Endpoint, EndpointSettings
 from microcoder.errors import DataError
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from microcoder.dataset import Candidate, Difficulty, Rejection
-from microcoder.dataset.difficulty import SelectionSettings, band_of, select
+from microcoder.dataset.difficulty.selection import SelectionSettings, band_of, select
 
 LIMIT = hypothesis_settings(max_examples=50, deadline=None)
 VALUES = st.lists(st.floats(1, 5), max_size=60)

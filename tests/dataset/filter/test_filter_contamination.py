@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import gzip
 import pickle
 
 import pytest
 from decontamination import arranged, known_copies, measure
-from real_texts import ALL, deepseek, kodsport, livecodebench
+from real_texts import ALL, deepseek, kodsport, livecodebench, members, rows
 
 from microcoder.dataset.filter import ContaminationIndex, ContaminationSettings, build_index, find_hits
 from microcoder.formats.candidates import Candidate
@@ -78,6 +79,48 @@ def test_words_are_enough_where_another_story_surrounds_them() -> None:
 
 def test_a_sentence_in_common_is_not_enough() -> None:
     assert evidence(row(f"{OTHER}Find the least that he pays to reach the last city.\n")) == []
+
+
+SHORT_STORIES = (
+    "A ferry takes all waiting cars on board. What is its load?",
+    "Masons measure the height of every block that they have cut. How tall is the tallest?",
+    "Every flower bed in the park has some tulips. For how many beds is their number even?",
+    "A trader only buys the two cheapest crates on the market. How many coins does he need?",
+    "People of all ages wait for ice cream. How many belong to the largest group of one age?",
+)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "The input consists of an integer n followed by n integers. Output a single integer, the answer.",
+        "The first line contains an integer n (2 <= n <= 100). The second line contains n integers, each between 1 "
+        "and 1000, separated by spaces. Print a single integer on a line of its own.",
+        "Each test contains multiple test cases. The first line contains the number of test cases t (1 <= t <= 10^4). "
+        "The first line of each test case contains an integer n (1 <= n <= 10^5), the second line n integers. It is "
+        "guaranteed that the sum of n over all test cases does not exceed 10^5. For each of them print one integer.",
+    ],
+)
+def test_how_input_and_output_are_laid_out_says_nothing(layout: str) -> None:
+    benchmark, *others = (row(f"{story} {layout}") for story in SHORT_STORIES)
+    index = build_index([benchmark])
+    assert evidence(benchmark, index) == ["words"]
+    assert [evidence(one, index) for one in others] == [[]] * len(others)
+
+
+def test_what_many_benchmark_problems_have_says_nothing() -> None:
+    node = "Definition of a binary tree node: class TreeNode with val, left and right, where both children may be None "
+    node += "and every val is a whole number."
+    problems = [
+        Candidate(id=f"bench/{number}", dataset="bench", statement=f"{node} {story}")
+        for number, story in enumerate(SHORT_STORIES)
+    ]
+    asked = row(f"{node} Count the leaves.")
+    assert evidence(asked, build_index(problems[:2])) == ["words", "words"]
+    assert evidence(asked, build_index(problems)) == []
+    # One problem that several benchmarks list is no boilerplate.
+    copies = [problems[0].model_copy(update={"id": f"copy{number}/0"}) for number in range(5)]
+    assert evidence(problems[0], build_index(copies)) == ["words"] * 5
 
 
 def test_numbers_survive_a_translation() -> None:
@@ -156,6 +199,18 @@ def test_other_sets_are_clean(index: ContaminationIndex, name: str) -> None:
     figures = measure(rows, index, {})
     assert len(rows) >= 150
     assert len(figures.other_hits) <= 0.01 * len(rows), figures.other_hits
+
+
+def test_trees_are_not_one_problem_for_the_definition_of_a_node() -> None:
+    found = members("leetcodedataset", r".*v0\.[23].*").values()
+    statements = [one["query"] for content in found for one in rows(gzip.decompress(content))]
+    trees = [text for text in statements if "class TreeNode" in text]
+    benchmark = [row(text).model_copy(update={"id": f"bench/{number}"}) for number, text in enumerate(trees[::10])]
+    others = [text for number, text in enumerate(trees) if number % 10]
+    index = build_index(benchmark)
+    hits = sum(bool(find_hits(row(text), index)) for text in others)
+    assert len(others) > 50
+    assert hits <= 0.05 * len(others)
 
 
 def test_kodsport_has_both_languages() -> None:

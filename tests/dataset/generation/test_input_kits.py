@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from microcoder.dataset.generation.packages import run_kit, spread_recipes
+import pytest
+
+from microcoder.dataset.generation.answers import MadeInput
+from microcoder.dataset.generation.packages import find_valid, run_kit, spread_recipes
 from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.evaluator import Judge
-from microcoder.formats.candidates import Candidate, InputRecipe
+from microcoder.formats.candidates import Candidate, InputRecipe, Origin
 from microcoder.formats.input_kits import read_kit
 
 SCRIPT = """#!/usr/bin/env bash
@@ -101,11 +104,36 @@ def test_a_script_is_read_line_by_line() -> None:
 def test_generators_run_and_the_validator_decides() -> None:
     dropped: Counter[str] = Counter()
     with Judge(workers=1, cache_size=0) as judge:
-        made = run_kit(judge, make_candidate(PACKAGE), GenerateSettings(), dropped)
+        made = run_kit(judge, make_candidate(PACKAGE), GenerateSettings(), dropped, most=60)
     assert len(made) == 5
     assert dropped["refused by a validator"] == 1
     assert {one.origin.kind for one in made} == {"package/gen", "package/by hand"}
     assert all(1 <= int(one.text) <= 10 for one in made)
+
+
+def test_a_checktestdata_validator_becomes_a_python_program() -> None:
+    pytest.importorskip("checktestdata")
+    validators = {"input_validators/v.ctd": "INT(1, 10, n) NEWLINE EOF\n", "input_validators/bad.ctd": "INT(1,\n"}
+    kit = read_kit({**PACKAGE, **validators})
+    assert [one.name for one in kit.programs if one.language == "python"] == ["gen", "input_validators/v.ctd"]
+    assert any(said.startswith("input_validators/bad.ctd: cannot be read") for said in kit.left_out)
+    asked = [(MadeInput(text, Origin(kind="given")), kit.recipes[0]) for text in ("10\n", "11\n", "10", "ten\n")]
+    dropped: Counter[str] = Counter()
+    with Judge(workers=1, cache_size=0) as judge:
+        valid = find_valid(judge, [kit.programs[-1]], asked, GenerateSettings(), dropped)
+    assert [one.text for one in valid] == ["10\n"]
+    assert dropped["refused by a validator"] == 3
+
+
+def test_a_generator_that_writes_too_much_is_not_run_for_all_its_group() -> None:
+    script = "compile gen.py\ngroup g1 1\n" + "".join(f"tc t{number} gen high=1\n" for number in range(12))
+    kit = read_kit({"data/generator.sh": script, "data/gen.py": "print('1 ' * 1000)\n"})
+    dropped: Counter[str] = Counter()
+    candidate = Candidate(id="made/kit", dataset="made", kit=kit)
+    with Judge(workers=1, cache_size=0) as judge:
+        made = run_kit(judge, candidate, GenerateSettings(max_package_bytes=256), dropped, most=60)
+    assert made == []
+    assert dropped == {"too long": 8, "like those that were too long": 4, "refused by a validator": 0}
 
 
 def test_bapctools_generators_are_read() -> None:
@@ -134,4 +162,4 @@ def test_bapctools_generators_are_read() -> None:
 def test_recipes_are_spread_over_groups_with_the_largest_of_each() -> None:
     recipes = [InputRecipe(group=group, text=f"{number}\n") for group in "ab" for number in range(10)]
     chosen = spread_recipes(recipes, 4)
-    assert [(one.group, one.text) for one in chosen] == [("a", "0\n"), ("a", "9\n"), ("b", "0\n"), ("b", "9\n")]
+    assert [(one.group, one.text) for one in chosen] == [("a", "9\n"), ("b", "9\n"), ("a", "0\n"), ("b", "0\n")]

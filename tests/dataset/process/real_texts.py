@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import os
+import pickle
 import re
 import tarfile
 from collections.abc import Callable, Iterator
@@ -48,7 +50,25 @@ def rows(content: bytes) -> Iterator[Any]:
             yield json.loads(line)
 
 
-@cache
+def shared(load: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    """Keep what is loaded, for the other processes of a test session too: cleaning a set takes seconds."""
+
+    @cache
+    def loaded(*arguments: str) -> tuple[Any, ...]:
+        folder = os.environ.get("MICROCODER_TEST_CACHE")
+        if folder is None:
+            return load(*arguments)
+        path = Path(folder, "-".join((load.__name__, *arguments)))
+        with open(f"{path}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                path.write_bytes(pickle.dumps(load(*arguments)))
+        return pickle.loads(path.read_bytes())
+
+    return loaded
+
+
+@shared
 def livecodebench() -> tuple[Candidate, ...]:
     (content,) = members("lcb_eval", r".*O1-Mini.*").values()
     return tuple(
@@ -64,7 +84,7 @@ def livecodebench() -> tuple[Candidate, ...]:
     )
 
 
-@cache
+@shared
 def deepseek(language: str) -> tuple[Candidate, ...]:
     """180 LeetCode contest problems, without tests."""
     (content,) = members("deepseek_leetcode", rf".*Jul{'-zh' if language == 'zh' else ''}\.jsonl").values()
@@ -82,7 +102,7 @@ def deepseek(language: str) -> tuple[Candidate, ...]:
     )
 
 
-@cache
+@shared
 def kodsport() -> tuple[Candidate, ...]:
     """One candidate a statement, in Swedish and English, with its samples as tests."""
     found = members("kodsport", r".*(?:problem_statement/problem\.\w+\.tex|data/sample/.*\.(?:in|ans))")
@@ -103,7 +123,7 @@ def kodsport() -> tuple[Candidate, ...]:
     return tuple(problems)
 
 
-@cache
+@shared
 def doocs(language: str) -> tuple[Candidate, ...]:
     found = members("doocs", rf".*/README{'_EN' if language == 'en' else ''}\.md")
     problems = []
@@ -116,13 +136,13 @@ def doocs(language: str) -> tuple[Candidate, ...]:
     return tuple(problems)
 
 
-@cache
+@shared
 def codecontests() -> tuple[Candidate, ...]:
     (content,) = members("codecontests_test", r".*\.jsonl").values()
     return tuple(make(f"codecontests/{n}", row["prompt"]) for n, row in enumerate(rows(content)))
 
 
-@cache
+@shared
 def mbpp() -> tuple[Candidate, ...]:
     (content,) = members("mbpp", r".*\.jsonl").values()
     return tuple(make(f"mbpp/{row['task_id']}", "\n".join([row["text"], *row["test_list"]])) for row in rows(content))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.sections import Sections, split
 
@@ -88,3 +90,26 @@ def test_tables_of_code_are_samples_or_are_there_for_their_looks() -> None:
     assert (example.input, example.output) == ("1 2", "3")
     looks = clean(f"<p>Add.</p><table><tr>{cells}</tr></table>").text
     assert looks == "Add.\n\n```\n1 2\n```\n\n```\n3\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>2<sup>S<sub>1</sub></sup>, <b>S<sub>i,SN<sub>i</sub></sub></b></p>", "2^(S_1), **S_(i,SN_i)**"),
+        ("<p>the T<sub>i</sub>th second, x<sub>1</sub>y<sub>1</sub></p>", "the T_(i)th second, x_(1)y_1"),
+        ("<p>moves 2<sup>(i-1)</sup> units</p>", "moves 2^(i-1) units"),
+        (
+            "<table><tr><td>a</td><td>b</td><tr><td>1</td><td>2</td><tr><td>3</td><td>4</td></table>",
+            "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |",
+        ),
+        ("<p>The wall<br/><code>X.X<br/>.X.</code><br/>stands.</p>", "The wall\n\n```\nX.X\n.X.\n```\n\nstands."),
+        ("<p>cases\nfollow.\n<p></p>\nThe first line</p>", "cases\nfollow.\n\nThe first line"),
+    ],
+)
+def test_what_is_above_and_below_the_line_can_be_told_apart(page: str, text: str) -> None:
+    assert clean(page).text.strip() == text
+
+
+def test_a_line_that_begins_with_a_number_sign_is_no_heading() -> None:
+    text = "# Jumps\n\nThe answer is that of Sample Case\n#1's answer.\n\n## Input\n\nTwo numbers.\n"
+    assert "Sample Case\n#1's answer." in split(text).statement

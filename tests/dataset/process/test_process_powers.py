@@ -21,6 +21,11 @@ from microcoder.types import TestCase
         ("1 <= nums[i] <= 220 - 1", "1 <= nums[i] <= 2^20 - 1"),
         ("if there is an integer x such that n == 3x.", "if there is an integer x such that n == 3^x."),
         ("Is there a solution in O(n2)?", "Is there a solution in O(n^2)?"),
+        ("-228 <= nums[i] <= 228", "-2^28 <= nums[i] <= 2^28"),
+        ("in the range [-231, 231 - 1]", "in the range [-2^31, 2^31 - 1]"),
+        ("The matrix is n x n, and 1 <= k <= n2.", "The matrix is n x n, and 1 <= k <= n^2."),
+        ("the distance is √(x1 - x2)2 + (y1 - y2)2", "the distance is √(x1 - x2)^2 + (y1 - y2)^2"),
+        ("integers with a2 + b2 = c2", "integers with a^2 + b^2 = c^2"),
         ("`-105 <= x <= 105`", "`-10^5 <= x <= 10^5`"),
         ("1 <= n <= 105, 0 <= a[i] <= 109", "1 <= n <= 10^5, 0 <= a[i] <= 10^9"),
         (
@@ -44,6 +49,23 @@ def test_without_evidence_nothing_is_guessed_and_the_range_is_flagged() -> None:
     assert [by_tests.text, by_reference.text, by_set.text] == ["1 <= n <= 10^5"] * 3
 
 
+def test_a_power_of_two_comes_back_where_tests_exceed_what_is_written() -> None:
+    text = "2 <= nums.length <= 400\n1 <= nums[i] < 27"
+    within, above, beyond = ([TestCase(input=f"[3, {value}]", output="1")] for value in (26, 127, 129))
+    assert restore_powers(text, tests=above).text == text.replace("27", "2^7")
+    assert [restore_powers(text, tests=tests).text for tests in (within, beyond)] == [text, text]
+    explained = f"{text}\n1 <= k <= 500"
+    assert restore_powers(explained, tests=above).text == explained
+    assert restore_powers("0 <= part <= 255", tests=[TestCase(input="[900]", output="1")]).why == ()
+
+
+def test_a_set_that_has_lost_all_powers_ends_below_a_power_of_two() -> None:
+    lost = "1 <= nums[i] <= 230\n1 <= target < 231\n1 <= k <= 250"
+    assert restore_powers(lost).text == lost
+    found = restore_powers(lost, has_lost_all=True)
+    assert found.text == "1 <= nums[i] <= 2^30\n1 <= target < 2^31\n1 <= k <= 250"
+
+
 @pytest.mark.parametrize(
     "whole",
     [
@@ -54,6 +76,10 @@ def test_without_evidence_nothing_is_guessed_and_the_range_is_flagged() -> None:
         "n <= 1024",
         "x <= 105.5",
         "a105 <= b",
+        "0 <= hour < 24, 0 <= part <= 255",
+        "-225 <= x <= 225",
+        "1 <= n1, n2 <= 20 for an n",
+        "a1 + b1 = c1 and a2 + b2 = c2",
     ],
 )
 def test_what_lost_nothing_stays(whole: str) -> None:

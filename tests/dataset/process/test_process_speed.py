@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microcoder.dataset.difficulty import measure_text
+from microcoder.dataset.difficulty.features import measure_text
 from microcoder.dataset.process import process
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags, parse_bounds

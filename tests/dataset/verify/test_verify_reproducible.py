@@ -151,3 +151,26 @@ def test_what_a_verdict_says_otherwise_stays() -> None:
 def test_steps_must_rise() -> None:
     with pytest.raises(ValidationError, match="give rising numbers"):
         VerifySettings(limit_steps_seconds=(10.0, 2.0))
+
+
+def test_a_slow_compiled_program_is_tried_under_what_compiled_references_need() -> None:
+    attempts = [
+        Attempt(
+            "0", "accepted", Program(RIGHT, language), 0, verdicts=[timed(*[second] * 6)], fastest_seconds=[second] * 6
+        )
+        for language, second in (("python", 1.3), ("cpp", 0.1))
+    ]
+    plan = VerificationPlan(make_candidate(), attempts, [], [], limit_seconds=40.0, memory_mib=2048)
+    derive_limits(lambda pairs: [], [plan], VerifySettings())
+    assert (plan.answer_seconds, plan.compiled_seconds) == (10.0, 2.0)
+
+
+def test_what_is_right_and_too_slow_meets_the_longest_test_first(judge: Judge) -> None:
+    partial = "a, b = map(int, input().split())\nwhile a in (0, 7): pass\nprint(a + b)\n"
+    candidate = make_candidate(
+        solutions=[{"code": RIGHT}, {"code": partial, "known": "partial"}], time_limit_seconds=1.0
+    )
+    (evidence,) = gather([candidate], judge, SETTINGS)
+    trial = next(one for one in getattr(evidence, "trials", ()) if one.role == "partial")
+    # It does not end on tests 2 and 5, of which the second is longer.
+    assert trial.failed == trial.over_limit == (5,)

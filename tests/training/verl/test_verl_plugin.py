@@ -19,7 +19,7 @@ from verl_runs import needs_verl
 from microcoder.errors import ConfigError, TrainingError
 from microcoder.metrics import ScoredRollout
 from microcoder.rewards import ALL_TESTS, Reward
-from microcoder.types import Outcome, Problem, Program, Prompt, TestCase, Verdict
+from microcoder.types import Outcome, Problem, Program, TestCase, Verdict
 
 pytestmark = needs_verl
 LIMIT, STEP, SEED = 32, 3, 7
@@ -44,7 +44,7 @@ def make_trainer(checkpoint: Path, folder: Path, *options: str) -> Any:
     from transformers import PreTrainedTokenizerFast
     from verl.trainer.ppo.v1 import get_trainer_cls
 
-    from microcoder.training.rollouts import RolloutReader
+    from microcoder.training.chat import RolloutReader
 
     config = compose(f"+microcoder.run_dir={folder}", f"actor_rollout_ref.model.path={checkpoint}", *options)
     trainer = get_trainer_cls("microcoder")(config)
@@ -108,7 +108,6 @@ def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
     from microcoder.evaluator import Judge
     from microcoder.training.algorithm.scoring import build_rules, score_rollouts
     from microcoder.training.engines.verl.asking import COLUMN
-    from microcoder.training.tasks import Task
 
     tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(tiny_checkpoint)
     problem = Problem(id="double", tests=(TestCase(input="2\n", output="4\n"),))
@@ -139,7 +138,7 @@ def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
 
         found = asyncio.run(ask())
         rules = build_rules(manager.settings.build_algorithm("grpo"), max_response_tokens=999, rewards=manager.rewards)
-        rollouts = [manager.reader.read(Task(problem, Prompt("double", "?")), responses, max_response_tokens=999)]
+        rollouts = [manager.reader.read("double", "?", responses, max_response_tokens=999)]
         with Judge(workers=1) as judge:
             (expected,) = score_rollouts(rollouts, [problem], judge=judge, rules=rules, seed=SEED, step=STEP)
         assert [one.worth.total for one in found] == [one.reward for one in expected]
@@ -171,13 +170,13 @@ def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredR
     """What engine trl's path decides about the same responses."""
     from microcoder.training.algorithm.scoring import build_rules, score_rollouts
     from microcoder.training.engines.verl.judged import Judged
-    from microcoder.training.tasks import Task
 
     problems = [Problem(id=f"p{n}", tier="easy", tests=(TestCase(input="", output=""),)) for n in range(16)]
     values = list(rows.values())
     rollouts = [
         trainer.reader.read(
-            Task(problem, Prompt(problem.id, "?")),
+            problem.id,
+            "?",
             [row["responses"].tolist() for row in values[4 * n : 4 * n + 4]],
             max_response_tokens=LIMIT,
         )

@@ -20,7 +20,7 @@ from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl import engine
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
 from microcoder.training.engines.verl.asking import sampling_seed
-from microcoder.training.observer import Silent
+from microcoder.training.observer import Observer
 from microcoder.training.session import run_training
 
 pytest_plugins = ["begun_runs"]
@@ -149,7 +149,7 @@ def test_trl_decides_the_same_and_makes_the_same_update(
     monkeypatch.setattr(engine, "MicroCoderTrainer", KeyedSampling)
     changes = {"engine": "trl", "model.path": str(tiny_checkpoint), "num_steps": "1"}
     config = load_config(TrainConfig, overrides={**RECIPE, **changes})
-    run_training(config, run_directory=tmp_path / "trl", observer=Silent())
+    run_training(config, run_directory=tmp_path / "trl", observer=Observer())
     trl, finished = RunDirectory(tmp_path / "trl"), runs.resumed
     # Prompts, responses, programs, verdicts, rewards, masks and advantages: bit for bit.
     assert comparable_rollouts(trl.rollout_file(1)) == comparable_rollouts(finished.rollout_file(1))

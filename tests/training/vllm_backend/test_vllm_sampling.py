@@ -17,13 +17,13 @@ from microcoder.evaluator import Judge
 from microcoder.runs import RunDirectory
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engine_inputs import EngineInputs
+from microcoder.training.engines import EngineInputs
 from microcoder.training.engines.trl import engine
 from microcoder.training.engines.trl.sampling import apart, set_sampling, start_sampler
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer
-from microcoder.training.observer import Silent
+from microcoder.training.observer import Observer
+from microcoder.training.sampling_config import MismatchConfig
 from microcoder.training.tasks import load_tasks
-from microcoder.training.vllm_config import MismatchConfig
 
 pytestmark = [needs_vllm, pytest.mark.slow]
 
@@ -36,9 +36,9 @@ def judge() -> Iterator[Judge]:
 
 def build(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes})
-    policy = engine.load_policy(config, observer=Silent())
-    inputs = EngineInputs(config, policy, load_tasks(config), judge, RunDirectory(run), Silent())
-    trainer = engine._build_trainer(inputs, RunClock())
+    policy = engine.load_policy(config, observer=Observer())
+    inputs = EngineInputs(config, policy, load_tasks(config), judge, RunDirectory(run), Observer())
+    trainer = engine.build_trainer(inputs, RunClock())
     assert trainer.model is not None
     trainer.model.train()
     return trainer

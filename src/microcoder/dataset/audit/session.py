@@ -104,6 +104,8 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         _claim(settings, digest_sources([where, *benchmarks], digests=digests))
         digests.save()
         total = sum(shard.num_rows for shard in list_shards(source, _ROWS_PER_SHARD))
+        if not total:
+            raise DataError(f"source {settings.source.path} holds no rows; check that the file is whole")
         wanted = _draw(total, settings)
         known = {row.number: row for row in _read_rows(settings.output)}
         rows = {number: known[number] for number in wanted if number in known}

@@ -38,7 +38,7 @@ _ENOUGH_PROGRAMS = 10
 
 
 class BehaviourSettings(Config):
-    """When a problem counts as a benchmark's because their programs do the same (thresholds in docs/dataset.md)."""
+    """When a problem counts as a benchmark's if their programs do the same (thresholds: docs/contamination.md)."""
 
     is_on: bool = True
     """Whether programs are compared where benchmarks are named; a problem takes about half a CPU second."""

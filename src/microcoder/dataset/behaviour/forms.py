@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from microcoder.dataset.behaviour.values import Tokens, kind_of, tokens_of_json, tokens_of_text
+from microcoder.dataset.filter.fingerprints import LONGEST_EXAMPLE
 from microcoder.dataset.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.dataset.process.sections import split
 from microcoder.formats.candidates import Candidate
 
 _MOST_CASES = 24
-_MOST_CHARACTERS = 2000
-"""Of an input or output: a larger one takes time and tells no more."""
 _LARGE, _ENOUGH_CASES = 1_000_000, 3
 _NAMED = re.compile(r"(?:^|[,;\s])\s*[A-Za-z_]\w*\s*=(?!=)\s*")
 _DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.MULTILINE)
@@ -125,7 +124,7 @@ def _pairs(candidate: Candidate, *, is_call: bool) -> list[tuple[Any, str]]:
     shown = split(candidate.statement or candidate.statement_found).examples
     pairs: list[tuple[Any, str]] = []
     for given, output in [(one.input, one.output) for one in (*candidate.tests, *shown)]:
-        if not output.strip() or len(given) > _MOST_CHARACTERS or len(output) > _MOST_CHARACTERS:
+        if not output.strip() or len(given) > LONGEST_EXAMPLE or len(output) > LONGEST_EXAMPLE:
             continue
         if not is_call:
             pairs.append((given, output))

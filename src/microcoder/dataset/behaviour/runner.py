@@ -22,7 +22,8 @@ _INSIDE = (Path(__file__).parent / "inside.py").read_text(encoding="utf-8")
 _SECONDS_AN_INPUT = 0.05
 _SECONDS_A_PROCESS = 30.0
 _WALL_SECONDS_A_PROCESS = 300.0
-_MEMORY_MIB = 1024
+_MEMORY_MIB = 256
+"""Of a process: on inputs that are compared programs need little, and all of them count as the build's."""
 _MOST_RUNS = 4000
 _MOST_FAULTS = 3
 _MOST_DEATHS = 20
@@ -61,7 +62,9 @@ class ProgramRunner:
             self._known.execute("CREATE TABLE IF NOT EXISTS outputs (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID")
         except sqlite3.Error as error:
             raise DataError(f"store of outputs {store} cannot be used ({error}); remove it to start anew") from None
-        self._salt = json.dumps([evaluator_version(), judge.environment.identity, _INSIDE, _SECONDS_AN_INPUT])
+        self._salt = json.dumps(
+            [evaluator_version(), judge.environment.identity, _INSIDE, _SECONDS_AN_INPUT, _MEMORY_MIB]
+        )
         self._lock = threading.Lock()
         self.num_processes = 0
         """Sandboxed processes that were started."""

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any
 
 from microcoder.dataset.build.config import DifficultySettings
-from microcoder.dataset.difficulty import (
+from microcoder.dataset.difficulty.calibration import (
     Calibration,
     MeasuredOn,
     calibrate,
     fit_calibration,
     published_attempts,
-    select,
 )
+from microcoder.dataset.difficulty.selection import select
 from microcoder.dataset.filter import DuplicateGroup, DuplicateSettings, Fingerprint, describe, find_duplicates, merge
 from microcoder.dataset.pipeline.steps import Barrier, Row
 from microcoder.dataset.rejections import reject
 from microcoder.dataset.verify.store import evaluator_version
 from microcoder.errors import DataError
-from microcoder.formats.candidates import Candidate, Difficulty, Rejection
+from microcoder.formats.candidates import Candidate, Rejection
+
+_DECIDING = ("id", "dataset", "difficulty", "pass_rates")
 
 
 class DuplicateBarrier(Barrier):
@@ -44,20 +46,13 @@ class DuplicateBarrier(Barrier):
         return group.dropped if group and group.kept == name else ()
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Merge into the record that is kept; turn the others away."""
+        """Merge into the record that is kept; reject the others."""
         group = self._groups.get(candidate.id)
         if group is None:
             return candidate
         if group.kept == candidate.id:
             return merge(candidate, [others[name] for name in group.dropped])
         return reject(candidate, "filter", "duplicate_of", f"{group.kept} by {group.why[candidate.id]}")
-
-
-class _Look(NamedTuple):
-    id: str
-    dataset: str
-    difficulty: Difficulty
-    pass_rates: tuple[str, ...]
 
 
 class SelectionBarrier(Barrier):
@@ -68,11 +63,11 @@ class SelectionBarrier(Barrier):
         self._calibration: Calibration | None = None
         self._rejected: dict[str, Rejection] = {}
 
-    def look(self, candidates: Sequence[Candidate]) -> list[_Look]:
-        """Return what decides."""
-        return [_Look(one.id, one.dataset, one.difficulty, one.pass_rates) for one in candidates]
+    def look(self, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+        """Return the fields that decide."""
+        return [{name: getattr(one, name) for name in _DECIDING} for one in candidates]
 
-    def decide(self, looks: Iterable[_Look]) -> None:
+    def decide(self, looks: Iterable[Mapping[str, Any]]) -> None:
         """Fit, then choose.
 
         Raises:
@@ -81,7 +76,7 @@ class SelectionBarrier(Barrier):
         settings = self._settings
         if not (settings.calibrate_by or settings.selects):
             return
-        rows = [Candidate(**look._asdict()) for look in looks]
+        rows = [Candidate(**look) for look in looks]
         if settings.calibrate_by and rows:
             samples = published_attempts(rows, settings.calibrate_by)
             if len(samples) < 2:
@@ -103,7 +98,7 @@ class SelectionBarrier(Barrier):
             self._rejected = {row.id: row for row in found if isinstance(row, Rejection)}
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Write the calibrated pass rate; turn away what was not chosen."""
+        """Write the calibrated pass rate; reject what was not chosen."""
         if self._calibration is not None:
             candidate = calibrate(candidate, self._calibration)
         rejection = self._rejected.get(candidate.id)

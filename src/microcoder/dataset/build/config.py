@@ -1,4 +1,4 @@
-"""What a build is told: sources, benchmarks to keep out, what each stage does, where it runs."""
+"""Settings of a build: sources, benchmarks to keep out, what each stage does, where it runs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from pydantic import Field, model_validator
 from microcoder.config import Config
 from microcoder.dataset.behaviour import BehaviourSettings
 from microcoder.dataset.columns import JoinSettings
-from microcoder.dataset.difficulty import CalibrationSettings, ScoringSettings, SelectionSettings
+from microcoder.dataset.difficulty.calibration import CalibrationSettings
+from microcoder.dataset.difficulty.scoring import ScoringSettings
+from microcoder.dataset.difficulty.selection import SelectionSettings
 from microcoder.dataset.endpoint import EndpointSettings
 from microcoder.dataset.filter import FilterSettings
 from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.dataset.process import ProcessSettings
 from microcoder.dataset.verify import VerifySettings
 from microcoder.evaluator.packages import STANDARD
-from microcoder.formats.lookup import load_format
+from microcoder.formats.catalogue import load_format
 
 
 class SourceSettings(Config):
@@ -124,7 +126,7 @@ class BuildConfig(Config):
     packages: str = STANDARD
     """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""
     unsafe_sandbox: bool = False
-    """Verify even where the sandbox cannot be closed. Unsafe: only for programs you trust."""
+    """Verify even if the sandbox cannot be closed. Unsafe: only for programs you trust."""
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> BuildConfig:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from microcoder.dataset.pipeline import Missing
+from microcoder.dataset.pipeline.engine import Missing
 
 SECONDS_PER_ROW = {
     "collect": 0.002,

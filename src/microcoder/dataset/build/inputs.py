@@ -7,19 +7,15 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from microcoder.dataset.archives import is_archive, unpack
 from microcoder.dataset.build.config import SourceSettings
-from microcoder.dataset.pipeline import InputShard
-from microcoder.dataset.pipeline.steps import digest
+from microcoder.dataset.pipeline.steps import InputShard, digest
 from microcoder.dataset.rowfiles import FilePart
 from microcoder.dataset.sources import Shard, Source, list_files, list_shards, open_source
 from microcoder.errors import DataError
 from microcoder.files import write_json
-from microcoder.formats.lookup import find_source
-
-_BLOCK_BYTES = 1 << 20
+from microcoder.formats.catalogue import find_source
 
 
 class FileDigests:
@@ -36,19 +32,13 @@ class FileDigests:
             DataError: it cannot be read.
         """
         try:
-            return self._find(path)
+            stat = path.stat()
+            key = f"{path.absolute()}:{stat.st_size}:{stat.st_mtime_ns}"
+            if key not in self._known:
+                with path.open("rb") as file:
+                    self._known[key] = hashlib.file_digest(file, "sha256").hexdigest()[:32]
         except OSError as error:
             raise DataError(f"{path} cannot be read ({error.strerror}); check the path") from None
-
-    def _find(self, path: Path) -> str:
-        stat = path.stat()
-        key = f"{path.absolute()}:{stat.st_size}:{stat.st_mtime_ns}"
-        if key not in self._known:
-            found = hashlib.sha256()
-            with path.open("rb") as file:
-                while block := file.read(_BLOCK_BYTES):
-                    found.update(block)
-            self._known[key] = found.hexdigest()[:32]
         return self._known[key]
 
     def save(self) -> None:
@@ -115,7 +105,7 @@ def list_inputs(
     for number, settings in enumerate(sources):
         source = open_settings(settings)
         for shard in list_shards(source, rows_per_shard, bytes_per_shard):
-            parts = _dump(shard.parts)
+            parts = [asdict(part) for part in shard.parts]
             place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": parts})
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
             reader = find_source(settings.format)
@@ -145,7 +135,3 @@ def read_all(sources: Sequence[SourceSettings]) -> Iterator[tuple[Source, Shard]
         source = open_settings(settings)
         for shard in list_shards(source, 1 << 20):
             yield source, shard
-
-
-def _dump(parts: Sequence[FilePart]) -> list[dict[str, Any]]:
-    return [asdict(part) for part in parts]

@@ -1,4 +1,4 @@
-"""A build from start to end: inputs, steps, corpus. The same command goes on where it was stopped."""
+"""A build from start to end: inputs, steps, corpus. The same command resumes a build that was stopped."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from microcoder.dataset.build.config import BuildConfig
 from microcoder.dataset.build.inputs import FileDigests, list_inputs, unpack_sources
 from microcoder.dataset.build.steps import collect_step, later_steps
-from microcoder.dataset.build.verification import VerifyStep, read_rates
+from microcoder.dataset.build.verification import read_rates
 from microcoder.dataset.difficulty.predictor import load_predictor
-from microcoder.dataset.pipeline import InputShard, Missing, Part, Runner, Step, StepCounts, count_missing, run_steps
-from microcoder.dataset.pipeline.engine import OnProgress
-from microcoder.dataset.pipeline.parts import read_kept, read_rejected
-from microcoder.dataset.pipeline.steps import digest, source_digest
+from microcoder.dataset.pipeline.engine import Missing, OnProgress, StepCounts, count_missing, run_steps
+from microcoder.dataset.pipeline.parts import Part, read_kept, read_rejected
+from microcoder.dataset.pipeline.steps import InputShard, Step, digest, source_digest
+from microcoder.dataset.pipeline.workers import Runner
 from microcoder.dataset.release.card import write_card
 from microcoder.dataset.release.page import write_page
 from microcoder.dataset.release.reading import write_reading
@@ -27,7 +27,7 @@ from microcoder.files import hold_lock, write_json
 from microcoder.formats.candidates import STAGES, Candidate, Rejection, Stage
 
 _RELEASE_CODE = "microcoder.dataset.release"
-_OFFLINE = "rank correlations; on contests of another kind 0.26 (docs/dataset-verify.md)"
+_OFFLINE = "rank correlations; on contests of another kind 0.26 (docs/difficulty.md)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Built:
 
     step_counts: tuple[StepCounts, ...]
     corpus: Path | None
-    """None where the build was to end before its last stage."""
+    """None if the build was to end before its last stage."""
     was_finished: bool
     """Nothing was left to do."""
 
@@ -116,17 +116,14 @@ def _run_build(config: BuildConfig, plan: BuildPlan, on_progress: OnProgress) ->
         return Built(
             tuple(step_counts), None, was_finished=not any(step_count.num_redone for step_count in step_counts)
         )
-    key = _release_key(config, parts)
+    keys = (part.key for of_step in parts for part in of_step)
+    key = digest(config.name, source_digest(_RELEASE_CODE), *keys)
     was_finished = _is_released(config.output, key)
     if not was_finished:
         on_progress("release", 0, 1)
-        _release(config, plan, parts, step_counts, key)
+        _release(config, parts, step_counts, key)
     on_progress("release", 1, 1)
     return Built(tuple(step_counts), config.output, was_finished)
-
-
-def _release_key(config: BuildConfig, parts: Sequence[Sequence[Part]]) -> str:
-    return digest(config.name, source_digest(_RELEASE_CODE), *(part.key for of_step in parts for part in of_step))
 
 
 def _is_released(folder: Path, key: str) -> bool:
@@ -134,14 +131,12 @@ def _is_released(folder: Path, key: str) -> bool:
     return marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
 
 
-def _release(
-    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str
-) -> None:
+def _release(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str) -> None:
     """Write everything, the marker last: without it, nothing in the folder is taken for whole."""
     folder = config.output
     (folder / MARKER).unlink(missing_ok=True)
     tally = write_tables(folder, _kept(parts[-1]), _rejected(parts))
-    figures = _figures(config, plan, parts, step_counts)
+    figures = _figures(config, parts, step_counts)
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
     write_card(folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record)
     write_reading(folder / "reading.html", _kept(parts[-1]), name=config.name)
@@ -157,15 +152,10 @@ def _rejected(parts: Sequence[Sequence[Part]]) -> Iterator[Rejection]:
     return chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
 
 
-def _figures(
-    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts]
-) -> dict[str, Any]:
+def _figures(config: BuildConfig, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts]) -> dict[str, Any]:
     """Return what was measured on the way, for the card."""
     by_step = {step_count.step: step_count for step_count in step_counts}
-    verified, step = by_step["verify"], plan.steps[-1]
-    assert isinstance(step.settings, VerifyStep)
-    rates = read_rates(config, step.settings, parts[-2])
-    predictor = load_predictor()
+    verified, rates, predictor = by_step["verify"], read_rates(config, parts[-2]), load_predictor()
     return {
         "decontamination": {
             "benchmarks": [source.prefix for source in config.benchmarks],

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
-from microcoder.dataset.build.comparison import CompareStep
-from microcoder.dataset.build.config import BuildConfig, SourceSettings
-from microcoder.dataset.build.generation import GenerateStep, before_generation
+from microcoder.dataset.build import works
+from microcoder.dataset.build.barriers import DuplicateBarrier, SelectionBarrier
+from microcoder.dataset.build.config import BuildConfig, DifficultySettings, SourceSettings
 from microcoder.dataset.build.inputs import FileDigests, digest_sources
-from microcoder.dataset.build.verification import AttemptsStep, VerifyStep
-from microcoder.dataset.build.works import CollectSettings, FilterStep, PredictStep, ProcessStep
-from microcoder.dataset.pipeline import BarrierStep, MapStep, Step
+from microcoder.dataset.build.resources import Resources
+from microcoder.dataset.build.verification import open_attempts, open_verdicts, open_verify
+from microcoder.dataset.filter import QualitySettings
+from microcoder.dataset.generation import GenerateSettings
+from microcoder.dataset.pipeline.steps import BarrierStep, MapStep, Step
 from microcoder.evaluator.interpreter import CURRENT_VERSION
 from microcoder.evaluator.packages import load_profile
 
-_WORKS = "microcoder.dataset.build.works"
-_BARRIERS = "microcoder.dataset.build.barriers"
-_GENERATION = "microcoder.dataset.build.generation"
-_VERIFICATION = "microcoder.dataset.build.verification"
-_COMPARISON = "microcoder.dataset.build.comparison"
 _READING = (
     "microcoder.dataset.collect",
     "microcoder.formats",
     "microcoder.dataset.rowfiles",
     "microcoder.dataset.sources",
     "microcoder.dataset.columns",
-    "microcoder.formats.payload",
 )
 _INPUTS = "microcoder.dataset.inputs"
 _PROCESS = "microcoder.dataset.process"
@@ -33,12 +29,13 @@ _FILTER = "microcoder.dataset.filter"
 _REASONS = "microcoder.dataset.rejections"
 _DIFFICULTY = "microcoder.dataset.difficulty"
 _ENDPOINT = "microcoder.dataset.endpoint"
+_VERIFY = "microcoder.dataset.verify"
 _JUDGING = ("microcoder.evaluator", "microcoder.extract")
 
 
 def collect_step() -> MapStep:
     """Return the step that reads raw rows."""
-    return MapStep("collect", "collect", CollectSettings(), f"{_WORKS}:open_collect", _READING)
+    return MapStep("collect", "collect", works.CollectSettings(), works.open_collect, _READING)
 
 
 def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], digests: FileDigests) -> list[Step]:
@@ -52,121 +49,100 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...], 
     Raises:
         DataError: a benchmark cannot be found.
     """
-    answers, difficulty = config.work_folder / "answers", config.difficulty
+    difficulty, responses = config.difficulty, config.difficulty.responses
+    resources = Resources(
+        work=config.work_folder,
+        benchmarks=benchmarks,
+        responses=responses.absolute() if responses else None,
+        packages=config.packages,
+        workers=config.workers,
+        unsafe=config.unsafe_sandbox,
+    )
+    compared = digest_sources(benchmarks, digests=digests)
+    environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
+    quality = _before_generation(config.filter.quality, config.generate)
+    # What else is set of difficulty decides nothing about a prediction.
+    asked = {name: getattr(difficulty, name) for name in ("predictor", "endpoint", "scoring")}
     steps: list[Step] = [
         MapStep(
             "process",
             "process",
-            ProcessStep(process=config.process, answers=answers),
-            f"{_WORKS}:open_process",
+            config.process,
+            partial(works.open_process, resources=resources),
             (_PROCESS, _REASONS, _ENDPOINT, "microcoder.formats.text"),
         ),
         MapStep(
             "filter",
             "filter",
-            FilterStep(
-                filter=config.filter.model_copy(
-                    update={"quality": before_generation(config.filter.quality, config.generate)}
-                ),
-                benchmarks=benchmarks,
-                benchmarks_digest=digest_sources(benchmarks, digests=digests),
-                answers=answers,
-            ),
-            f"{_WORKS}:open_filter",
-            (_FILTER, _PROCESS, _REASONS, _ENDPOINT, *(_READING if config.benchmarks else ())),
+            config.filter.model_copy(update={"quality": quality}),
+            partial(works.open_filter, resources=resources),
+            (_FILTER, _PROCESS, _REASONS, _ENDPOINT, *(_READING if benchmarks else ())),
+            inputs=(compared,),
         ),
-        BarrierStep(
-            "deduplicate",
-            "filter",
-            config.filter.duplicates,
-            f"{_BARRIERS}:DuplicateBarrier",
-            (_FILTER, _PROCESS, _REASONS),
-        ),
+        BarrierStep("deduplicate", "filter", config.filter.duplicates, DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
         MapStep(
             "predict",
             "filter",
-            PredictStep(
-                endpoint=difficulty.endpoint if difficulty.predictor == "model" else None,
-                scoring=difficulty.scoring if difficulty.predictor == "model" else None,
-                answers=answers,
-            ),
-            f"{_WORKS}:open_predict",
+            DifficultySettings(**asked) if difficulty.predictor == "model" else DifficultySettings(),
+            partial(works.open_predict, resources=resources),
             (_DIFFICULTY, _REASONS, _ENDPOINT),
         ),
     ]
-    common: dict[str, Any] = {
-        "workers": config.workers,
-        "packages": config.packages,
-        "environment": f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}",
-        "unsafe": config.unsafe_sandbox,
-    }
-    if difficulty.responses is not None:
+    if responses is not None:
         steps.append(
             MapStep(
                 "attempts",
                 "filter",
-                AttemptsStep(
-                    model=difficulty.calibrate_by,
-                    responses=difficulty.responses.absolute(),
-                    responses_digest=digests.find(difficulty.responses),
-                    **common,
-                ),
-                f"{_VERIFICATION}:open_attempts",
+                DifficultySettings(calibrate_by=difficulty.calibrate_by),
+                partial(open_attempts, resources=resources),
                 (_DIFFICULTY, *_JUDGING),
+                inputs=(digests.find(responses), environment),
                 runs="alone",
             )
         )
-    steps.append(BarrierStep("select", "filter", difficulty, f"{_BARRIERS}:SelectionBarrier", (_DIFFICULTY,)))
+    steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, (_DIFFICULTY,)))
     if benchmarks and config.behaviour.is_on:
         steps.append(
             MapStep(
                 "compare",
                 "filter",
-                CompareStep(
-                    behaviour=config.behaviour,
-                    benchmarks=benchmarks,
-                    benchmarks_digest=digest_sources(benchmarks, digests=digests),
-                    memory=config.work_folder / "comparison",
-                    **common,
-                ),
-                f"{_COMPARISON}:open_compare",
+                config.behaviour,
+                partial(works.open_compare, resources=resources),
                 ("microcoder.dataset.behaviour", _INPUTS, _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING),
+                inputs=(compared, environment),
                 runs="alone",
             )
         )
-    steps += [
+    return [
+        *steps,
         MapStep(
             "generate",
             "generate",
-            GenerateStep(
-                generate=config.generate,
-                answers=answers,
-                **common,
-            ),
-            f"{_GENERATION}:open_generate",
-            (
-                "microcoder.dataset.generation",
-                "microcoder.dataset.verify",
-                _INPUTS,
-                _PROCESS,
-                _REASONS,
-                _ENDPOINT,
-                *_JUDGING,
-            ),
+            config.generate,
+            partial(works.open_generate, resources=resources),
+            ("microcoder.dataset.generation", _VERIFY, _INPUTS, _PROCESS, _REASONS, _ENDPOINT, *_JUDGING),
+            inputs=(environment,),
             runs="alone",
         ),
         MapStep(
             "verify",
             "verify",
-            VerifyStep(
-                verify=config.verify,
-                memory=config.work_folder / "verification",
-                **common,
-            ),
-            f"{_VERIFICATION}:open_verify",
-            ("microcoder.dataset.verify", _PROCESS, _REASONS, *_JUDGING),
+            config.verify,
+            partial(open_verify, resources=resources),
+            (_VERIFY, _PROCESS, _REASONS, *_JUDGING),
+            inputs=(environment,),
             runs="alone",
-            shares=f"{_VERIFICATION}:open_verdicts",
+            shares=partial(open_verdicts, resources=resources),
         ),
     ]
-    return steps
+
+
+def _before_generation(quality: QualitySettings, settings: GenerateSettings) -> QualitySettings:
+    """Return what the filter stage may ask of tests when some are made after it: nothing.
+
+    What has none then is rejected by the generate stage, or by the verify stage.
+    """
+    if settings.mode == "off":
+        return quality
+    flags = tuple(flag for flag in quality.blocking_flags if flag != "only_samples")
+    return quality.model_copy(update={"blocking_flags": flags, "needs_tests": False})

@@ -8,14 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
-from microcoder.dataset.build.config import BuildConfig
-from microcoder.dataset.build.judging import JudgingStep
-from microcoder.dataset.difficulty import judge_attempts
-from microcoder.dataset.pipeline import Part, Row
-from microcoder.dataset.pipeline.parts import read_kept
-from microcoder.dataset.pipeline.steps import Work, digest
+from microcoder.dataset.build.config import BuildConfig, DifficultySettings
+from microcoder.dataset.build.resources import Resources
+from microcoder.dataset.difficulty.calibration import judge_attempts
+from microcoder.dataset.pipeline.parts import Part, read_kept
+from microcoder.dataset.pipeline.steps import Row, Work, digest
 from microcoder.dataset.verify import (
     Evidence,
     Verdicts,
@@ -35,78 +32,62 @@ _LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
 """Problems that are verified together."""
 
 
-class AttemptsStep(JudgingStep):
-    """What the attempts step needs."""
-
-    model: str
-    responses: Path = Field(exclude=True)
-    responses_digest: str
-
-
-class VerifyStep(JudgingStep):
-    """What the verify step needs."""
-
-    verify: VerifySettings
-    memory: Path = Field(exclude=True)
-    """Where verdicts and counts are kept; it decides nothing."""
-
-
 @contextmanager
-def open_attempts(settings: AttemptsStep) -> Iterator[Work]:
+def open_attempts(settings: DifficultySettings, resources: Resources) -> Iterator[Work]:
     """Judge a model's attempts at each problem; its pass rate goes with the problem."""
-    responses = read_responses(settings.responses)
-    with settings.open_judge() as judge:
+    assert resources.responses is not None
+    responses, model = read_responses(resources.responses), settings.calibrate_by
+    with resources.open_judge() as judge:
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
             rates = {
-                item.id: f"{settings.model}={item.passed:g}/{item.attempts}"
+                item.id: f"{model}={item.passed:g}/{item.attempts}"
                 for item in judge_attempts(candidates, responses, judge)
             }
-            return [_with_rate(candidate, rates.get(candidate.id), settings.model) for candidate in candidates]
+            return [_with_rate(candidate, rates.get(candidate.id), model) for candidate in candidates]
 
         yield work
 
 
-def open_verdicts(settings: VerifyStep) -> VerdictStore:
+def open_verdicts(settings: VerifySettings, resources: Resources) -> VerdictStore:
     """Open what was judged before: on one machine, since a file of SQLite is not for several."""
-    return VerdictStore(settings.memory / "verdicts.sqlite")
+    return VerdictStore(resources.work / "verification" / "verdicts.sqlite")
 
 
 @contextmanager
-def open_verify(settings: VerifyStep, store: Verdicts) -> Iterator[Work]:
+def open_verify(settings: VerifySettings, store: Verdicts, resources: Resources) -> Iterator[Work]:
     """Verify problems by execution; what the rates of the card are made of is kept on the way."""
     # Time limits follow from what references take in a process of their own.
-    with settings.open_judge(stop="first_limit", cache_size=0, batch_tests=False) as judge:
+    with resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False) as judge:
 
         def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
             counts = []
-            # So many that all workers are busy, and few enough that rows are seen to be done.
+            # So many that all workers are busy, and few enough that progress is shown by rows.
             for some in cut_pieces(candidates, max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)):
-                for item in gather(some, judge, settings.verify, store=store):
+                for item in gather(some, judge, settings, store=store):
                     if isinstance(item, Evidence):
-                        counts.append(count_right(item, settings.verify))
-                        yield conclude(item, settings.verify)
+                        counts.append(count_right(item, settings))
+                        yield conclude(item, settings)
                     else:
                         yield item
-            write_json(_counts_file(settings, candidates), {"counts": counts})
+            write_json(_counts_file(resources.work, settings, candidates), {"counts": counts})
 
         yield work
 
 
-def read_rates(config: BuildConfig, settings: VerifyStep, parts: Sequence[Part]) -> dict[str, Any]:
+def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
     """Return the verifier's own rates over all shards, for the card.
 
     Args:
         config: the build.
-        settings: its verify step.
-        parts: what the step was given.
+        parts: what the verify step was given.
 
     Raises:
         DataError: the counts of a shard are gone.
     """
     counts: list[Mapping[str, tuple[int, int]]] = []
     for part in parts:
-        path = _counts_file(settings, read_kept(part.path))
+        path = _counts_file(config.work_folder, config.verify, read_kept(part.path))
         if not path.exists():
             raise DataError(f"{path} is gone; remove {config.work_folder / 'parts' / 'verify'} to verify again")
         counts += json.loads(path.read_text(encoding="utf-8"))["counts"]
@@ -144,7 +125,7 @@ def _with_rate(candidate: Candidate, rate: str | None, model: str) -> Candidate:
     return candidate.change("filter", "attempts/1", "judged here", pass_rates=(*others, rate))
 
 
-def _counts_file(settings: VerifyStep, candidates: Sequence[Candidate]) -> Path:
-    """Return the file of a shard's counts, by everything that decides them but the evaluator."""
+def _counts_file(work: Path, settings: VerifySettings, candidates: Sequence[Candidate]) -> Path:
+    """Return the file of a shard's counts, by everything that decides them but the evaluator and its packages."""
     key = digest(settings.model_dump_json(), *(one.model_dump_json(exclude_defaults=True) for one in candidates))
-    return settings.memory / "counts" / f"{key}.json"
+    return work / "verification" / "counts" / f"{key}.json"

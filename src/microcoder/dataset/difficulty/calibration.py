@@ -38,7 +38,7 @@ class MeasuredOn(Record):
     model: str
     checkpoint: str = ""
     max_tokens: int | None = None
-    """Budget of an answer; None where it was not published."""
+    """Budget of an answer; None if it was not published."""
     evaluator: str = ""
     """`evaluator_version()`, or who judged."""
 
@@ -138,7 +138,7 @@ def fit_calibration(
 
 
 def calibrate(candidate: Candidate, calibration: Calibration) -> Candidate:
-    """Return a candidate with the pass rate that belongs to its predicted difficulty; unchanged where it has none."""
+    """Return a candidate with the pass rate that belongs to its predicted difficulty; unchanged if it has none."""
     predicted = candidate.difficulty.predicted
     if predicted is None:
         return candidate

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import ast
 import html
+import importlib
 import math
 import re
-import warnings
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType, ModuleType
 
 from microcoder.errors import ConfigError
 from microcoder.formats.candidates import Candidate
+from microcoder.formats.text import parse_python
 
 _POWER = re.compile(
     r"(?:(?<!\d)(\d+(?:\.\d+)?)\s*+(?:(?:\*|\\cdot|\\times|x|\u00d7)\s*+)?)?"
@@ -42,41 +43,6 @@ _IDEAS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 
-REFERENCE_FEATURES = (
-    "reference_lines",
-    "reference_mccabe",
-    "reference_mccabe_max",
-    "reference_halstead_volume",
-    "reference_halstead_difficulty",
-    "reference_halstead_effort",
-    "reference_depth",
-    "reference_loops",
-    "reference_functions",
-    "reference_names",
-    *(f"reference_{idea}" for idea in _IDEAS),
-)
-TEXT_FEATURES = (
-    "bound_largest",
-    "bound_smallest",
-    "bound_median",
-    "bound_count",
-    "text_words",
-    "text_distinct_words",
-    "text_symbols",
-    "text_examples",
-    "text_modulo",
-    "text_queries",
-    "text_optimum",
-    "text_count_ways",
-    "text_subsets",
-    "text_graph",
-    "text_operations",
-    "signature_arguments",
-    "signature_nesting",
-    "is_function",
-    "tests_longest",
-)
-
 
 def measure_text(candidate: Candidate) -> dict[str, float]:
     """Return the features of statement, constraints, signature and tests."""
@@ -95,7 +61,7 @@ def measure_text(candidate: Candidate) -> dict[str, float]:
         "text_operations": r"\boperations?\b",
     }
     longest = max((len(test.input) for test in candidate.tests), default=0)
-    found = {
+    return {
         "bound_largest": bounds[-1] if bounds else 0.0,
         "bound_smallest": bounds[0] if bounds else 0.0,
         "bound_median": bounds[len(bounds) // 2] if bounds else 0.0,
@@ -104,17 +70,16 @@ def measure_text(candidate: Candidate) -> dict[str, float]:
         "text_distinct_words": math.log1p(len(set(words))),
         "text_symbols": math.log1p(sum(character in "<>=≤≥+-*/^[]()$_{}" for character in text)),
         "text_examples": math.log1p(len(re.findall(r"example|sample input", text))),
+        **{name: math.log1p(len(re.findall(pattern, text))) for name, pattern in says.items()},
         "signature_arguments": float(starter.count(":") - starter.count("class ") - 1) if "def " in starter else 0.0,
         "signature_nesting": float(starter.count("List[List")),
         "is_function": float(candidate.fn_name is not None),
         "tests_longest": math.log1p(longest),
-        **{name: math.log1p(len(re.findall(pattern, text))) for name, pattern in says.items()},
     }
-    return {name: found[name] for name in TEXT_FEATURES}
 
 
 def measure_reference(candidate: Candidate) -> dict[str, float] | None:
-    """Return the features of the shortest accepted Python program that can be measured; None where there is none.
+    """Return the features of the shortest accepted Python program that can be measured; None if there is none.
 
     The candidate's tags count as ideas of the reference.
 
@@ -123,7 +88,7 @@ def measure_reference(candidate: Candidate) -> dict[str, float] | None:
     """
     programs = [s.code for s in candidate.solutions if s.known == "accepted" and s.language in ("python", "python3")]
     for code in sorted(programs, key=len):
-        tree = _parse(code)
+        tree = parse_python(code)
         if tree is None:
             continue
         try:
@@ -154,7 +119,7 @@ def _measure_program(code: str, tree: ast.Module, tags: str) -> dict[str, float]
     }
     for idea, (in_tags, in_code) in _IDEAS.items():
         found[f"reference_{idea}"] = float(bool(re.search(in_tags, tags) or re.search(in_code, code)))
-    return {name: found[name] for name in REFERENCE_FEATURES}
+    return found
 
 
 def words_of(candidate: Candidate) -> frozenset[str]:
@@ -181,19 +146,8 @@ def _depth(node: ast.AST, depth: int = 0) -> int:
     return max([inner, *(_depth(child, inner) for child in ast.iter_child_nodes(node))])
 
 
-def _parse(code: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
 @cache
 def _radon(module: str) -> ModuleType:
-    import importlib
-
     try:
         return importlib.import_module(f"radon.{module}")
     except ImportError:

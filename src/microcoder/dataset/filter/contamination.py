@@ -22,6 +22,7 @@ from microcoder.dataset.filter.fingerprints import (
     literals,
     signature,
     source_keys,
+    telling_hashes,
     title_key,
     words,
 )
@@ -32,18 +33,27 @@ from microcoder.dataset.process.sections import normalise
 from microcoder.dataset.process.tex import looks_like_tex
 from microcoder.formats.candidates import Candidate
 
+_SAME_PROBLEM = 0.8
+"""Share of 16-grams from which on two benchmark problems are one, listed twice."""
+
 Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "meaning", "behaviour"]
 
 
 class ContaminationSettings(Config):
-    """When a problem counts as a benchmark's (thresholds measured in docs/dataset.md)."""
+    """When a problem counts as a benchmark's (thresholds measured in docs/contamination.md)."""
 
     word_gram_length: int = Field(default=16, ge=4)
     """The paper's 16-grams."""
     min_word_share: float = Field(default=0.22, gt=0, le=1)
     """The paper's threshold: share of the shorter text's 16-grams that the other has too."""
     min_shared_words: int = Field(default=5, ge=1)
-    """Fewer shared 16-grams than this are never enough (our choice)."""
+    """Fewer shared 16-grams that say what is asked are never enough; most of a text on input and output is the same in
+    problems that have nothing in common (our choice)."""
+    min_copy_share: float = Field(default=0.9, gt=0, le=1)
+    """Share from which on 16-grams of any kind are enough (our choice)."""
+    max_problems: int = Field(default=3, ge=1)
+    """A 16-gram of more benchmark problems than this, copies of each other counted once, counts for none of them: such
+    as the definition of a tree's node (our choice)."""
     literal_gram_length: int = Field(default=8, ge=3)
     """Runs of this many numbers and quoted strings (our choice)."""
     min_literal_share: float = Field(default=0.3, gt=0, le=1)
@@ -80,7 +90,9 @@ class _Grams:
     sizes: np.ndarray
 
     @staticmethod
-    def build(per_problem: Sequence[Hashes]) -> _Grams:
+    def build(per_problem: Sequence[Hashes], left_out: Hashes | None = None) -> _Grams:
+        if left_out is not None and len(left_out):
+            per_problem = [np.setdiff1d(hashes, left_out, assume_unique=True) for hashes in per_problem]
         sizes = np.array([len(hashes) for hashes in per_problem], dtype=np.int64)
         hashes = np.concatenate([np.empty(0, dtype=np.uint64), *per_problem])
         order = np.argsort(hashes, kind="stable")
@@ -105,7 +117,10 @@ class ContaminationIndex:
     by_title: dict[str, list[int]]
     by_signature: dict[str, list[int]]
     by_example: dict[int, list[int]]
+    boilerplate: Hashes
+    """16-grams of more problems than `max_problems`; the next two are without."""
     words: _Grams
+    telling: _Grams
     literals: _Grams
     meaning: MeaningIndex | None
 
@@ -126,6 +141,9 @@ def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings 
         for key in example_keys(problem):
             by_example.setdefault(key.digest, []).append(number)
     texts = [_text(problem) for problem in problems]
+    tokens = [words(text) for text in texts]
+    grams = [gram_hashes(said, settings.word_gram_length) for said in tokens]
+    boilerplate = _find_boilerplate(grams, [problem.id for problem in problems], settings.max_problems)
     return ContaminationIndex(
         settings=settings,
         ids=tuple(problem.id for problem in problems),
@@ -133,9 +151,28 @@ def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings 
         by_title=by_title,
         by_signature=by_signature,
         by_example=by_example,
-        words=_Grams.build([gram_hashes(words(text), settings.word_gram_length) for text in texts]),
+        boilerplate=boilerplate,
+        words=_Grams.build(grams, boilerplate),
+        telling=_Grams.build([telling_hashes(said, settings.word_gram_length) for said in tokens], boilerplate),
         literals=_Grams.build([literal_hashes(literals(text), settings.literal_gram_length) for text in texts]),
         meaning=index_meaning(benchmark, settings.meaning),
+    )
+
+
+def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str], most: int) -> Hashes:
+    """Return the hashes of more problems than these; a problem that is listed twice is one."""
+    all_grams = _Grams.build(per_problem)
+    found, starts, counts = np.unique(all_grams.hashes, return_index=True, return_counts=True)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(ids))}
+    group = np.array([numbers[name] for name in ids], dtype=np.int64)
+    is_frequent = counts > most
+    for number in np.unique(all_grams.owners[np.repeat(is_frequent, counts)]).tolist():
+        least = np.minimum(all_grams.sizes, all_grams.sizes[number]) * _SAME_PROBLEM
+        group[number] = group[all_grams.shared(per_problem[number]) >= least].min()
+    owners = zip(found[is_frequent], starts[is_frequent], counts[is_frequent], strict=True)
+    return np.array(
+        [gram for gram, at, num in owners if len(np.unique(group[all_grams.owners[at : at + num]])) > most],
+        dtype=np.uint64,
     )
 
 
@@ -167,7 +204,7 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     texts = {candidate.statement or candidate.statement_found, candidate.statement_found or candidate.statement}
     support: Counter[int] = Counter()
     for text in sorted(texts):
-        hits += _by_grams(text, index, support)
+        hits += _by_words(text, index, support) + _by_literals(text, index, support)
     hits += _by_examples(candidate, index, support)
     hits += _by_title(candidate, index, support)
     if not hits and index.meaning is not None and (found := index.meaning.find(candidate)):
@@ -179,23 +216,36 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     return list(first.values())
 
 
-def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
+def _by_words(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
     settings = index.settings
+    said = words(text)
+    found = np.setdiff1d(gram_hashes(said, settings.word_gram_length), index.boilerplate, assume_unique=True)
+    shared = index.words.shared(found)
+    telling = index.telling.shared(telling_hashes(said, settings.word_gram_length))
     hits = []
-    for by, grams, found, least_share, least in (
-        ("words", index.words, gram_hashes(words(text), settings.word_gram_length),
-         settings.min_word_share, settings.min_shared_words),
-        ("literals", index.literals, literal_hashes(literals(text), settings.literal_gram_length),
-         settings.min_literal_share, settings.min_shared_literals),
-    ):  # fmt: skip
-        shared = grams.shared(found)
-        for number in np.nonzero(shared)[0].tolist():
-            share = float(shared[number] / max(1, min(len(found), int(grams.sizes[number]))))
-            if shared[number] >= 2:
-                support[number] += 1
-            if shared[number] >= least and share >= least_share:
-                detail = f"{shared[number]} runs of {by} shared, {share:.2f} of the shorter"
-                hits.append(Hit(index.ids[number], "words" if by == "words" else "literals", round(share, 3), detail))
+    for number in np.nonzero(shared)[0].tolist():
+        share = float(shared[number] / max(1, min(len(found), int(index.words.sizes[number]))))
+        if telling[number] >= 2:
+            support[number] += 1
+        is_copied = share >= settings.min_copy_share
+        if (shared if is_copied else telling)[number] >= settings.min_shared_words and share >= settings.min_word_share:
+            detail = f"{shared[number]} runs of words shared, {share:.2f} of the shorter"
+            hits.append(Hit(index.ids[number], "words", round(share, 3), detail))
+    return hits
+
+
+def _by_literals(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
+    settings = index.settings
+    found = literal_hashes(literals(text), settings.literal_gram_length)
+    shared = index.literals.shared(found)
+    hits = []
+    for number in np.nonzero(shared)[0].tolist():
+        share = float(shared[number] / max(1, min(len(found), int(index.literals.sizes[number]))))
+        if shared[number] >= 2:
+            support[number] += 1
+        if shared[number] >= settings.min_shared_literals and share >= settings.min_literal_share:
+            detail = f"{shared[number]} runs of literals shared, {share:.2f} of the shorter"
+            hits.append(Hit(index.ids[number], "literals", round(share, 3), detail))
     return hits
 
 

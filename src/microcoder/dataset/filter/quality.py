@@ -18,7 +18,7 @@ Finding = tuple[str, str] | None
 
 
 class QualitySettings(Config):
-    """What a statement must be (our choices; the bar is measured on real sets in docs/dataset.md)."""
+    """What a statement must be (our choices)."""
 
     min_words: int = Field(default=12, ge=0)
     """Words and numbers in the statement; a Chinese character counts as one."""

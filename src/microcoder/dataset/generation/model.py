@@ -85,4 +85,5 @@ def ask_for_inputs(
         for run in range(settings.runs_per_generator)
     ]
     kit = InputKit(programs=(*programs, validator), recipes=tuple(recipes))
-    return run_kit(judge, candidate.model_copy(update={"kit": kit}), settings, dropped, maker="model")
+    with_kit = candidate.model_copy(update={"kit": kit})
+    return run_kit(judge, with_kit, settings, dropped, most=settings.max_package_inputs, maker="model")

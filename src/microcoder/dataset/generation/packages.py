@@ -18,50 +18,72 @@ _VALID = (0, 42)
 """Exit codes of a validator that accepts: testlib's and its like, and those of the Kattis format."""
 
 
+_MOST_TOO_LONG = 4
+"""Outputs of one generator in one group that may be too long; the group's others are not waited for."""
+
+
 def run_kit(
-    judge: Judge, candidate: Candidate, settings: GenerateSettings, dropped: Counter[str], *, maker: str = "package"
+    judge: Judge,
+    candidate: Candidate,
+    settings: GenerateSettings,
+    dropped: Counter[str],
+    *,
+    most: int,
+    maker: str = "package",
 ) -> list[MadeInput]:
     """Return the inputs that a package's recipes make and all its validators accept.
 
     Args:
         judge: what runs the programs.
         candidate: with a kit.
-        settings: how many, and limits.
+        settings: limits.
         dropped: counts what became of the others.
+        most: how many recipes are run.
         maker: who wrote the programs, for the lineage.
     """
     kit = candidate.kit
     generators = {one.name: one for one in kit.programs if one.role == "generator"}
-    chosen = spread_recipes(kit.recipes, settings.max_package_inputs)
+    chosen = spread_recipes(kit.recipes, most)
     made: list[tuple[MadeInput, InputRecipe]] = []
+    too_long: Counter[tuple[str, str]] = Counter()
     num_bytes = 0
     for start in range(0, len(chosen), AT_ONCE):
-        piece = chosen[start : start + AT_ONCE]
+        piece = [one for one in chosen[start : start + AT_ONCE] if too_long[_family(one)] < _MOST_TOO_LONG]
+        dropped["like those that were too long"] += len(chosen[start : start + AT_ONCE]) - len(piece)
         runs = [_start(judge, generators.get(recipe.generator), recipe, settings, dropped) for recipe in piece]
         for recipe, run in zip(piece, runs, strict=True):
             text = recipe.text
             if recipe.generator:
                 text = read_output(run.result(), settings, dropped) if run is not None else ""
+                too_long[_family(recipe)] += run is not None and len(run.result().stdout) > settings.max_package_bytes
             num_bytes += len(text)
             if num_bytes > MOST_BYTES:
                 dropped["too much together"] += 1
             elif text.strip():
                 kind = f"{maker}/{recipe.generator or 'by hand'}"
                 made.append((MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group), recipe))
+        if num_bytes > MOST_BYTES:
+            dropped["too much together"] += len(chosen[start + AT_ONCE :])
+            break
     return find_valid(judge, [one for one in kit.programs if one.role == "validator"], made, settings, dropped)
 
 
+def _family(recipe: InputRecipe) -> tuple[str, str]:
+    """Return what recipes whose outputs are about as long have in common."""
+    return recipe.group, recipe.generator
+
+
 def spread_recipes(recipes: Sequence[InputRecipe], most: int) -> list[InputRecipe]:
-    """Return so many recipes: of each group in turn, the last ones, which are the largest, before the first ones."""
+    """Return so many recipes: of each group in turn, the last one, which is the largest, and the first one by turns."""
     by_group: dict[str, list[InputRecipe]] = {}
     for recipe in recipes:
         by_group.setdefault(recipe.group, []).append(recipe)
     chosen: list[InputRecipe] = []
+    place = -1
     while len(chosen) < most and any(by_group.values()):
-        for group in by_group.values():
-            if group and len(chosen) < most:
-                chosen.append(group.pop(-1 if len(group) % 2 else 0))
-    return [recipe for recipe in recipes if recipe in chosen]
+        chosen += [group.pop(place) for group in by_group.values() if group]
+        place = -1 - place
+    return chosen[:most]
 
 
 def _start(

@@ -28,7 +28,7 @@ class GenerateSettings(Config):
     """Longest input that is drawn here; a package's own may be up to `max_package_bytes`."""
     max_large_bytes: int = Field(default=1 << 21, ge=256)
     """The same for large inputs where slow or partial submissions are known: so long that a compiled one is caught."""
-    max_package_bytes: int = Field(default=4 << 20, ge=256)
+    max_package_bytes: int = Field(default=6 << 20, ge=256)
     """Longest input of a package's generator."""
     max_large: int = Field(default=3, ge=0)
     """Of the tests that are kept, the large ones, which are there for the slow and not for what they kill."""

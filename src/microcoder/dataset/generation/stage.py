@@ -142,7 +142,9 @@ def _find_inputs(
 ) -> list[MadeInput]:
     """Return made inputs, each once and none that is known; `is_large_alone`: small ones there are enough."""
     settings, dropped = answering.settings, answering.dropped
-    inputs = run_kit(answering.judge, candidate, settings, dropped) if candidate.kit.recipes else []
+    # Where only large ones are missing, no more are made than may be kept.
+    most = settings.max_tests if is_large_alone else settings.max_package_inputs
+    inputs = run_kit(answering.judge, candidate, settings, dropped, most=most) if candidate.kit.recipes else []
     understanding = understand(candidate)
     if len(inputs) >= settings.min_hidden_tests:
         pass

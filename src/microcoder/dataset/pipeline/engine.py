@@ -1,7 +1,7 @@
 """Runs steps over shards, and does only what is missing.
 
 What was done is known by its files: the name of each result holds the key of everything that decides it. A run that
-was killed finds its files and goes on; a changed step finds none of its own.
+was killed finds its files and resumes; a changed step finds none of its own.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from microcoder.dataset.pipeline.parts import (
     write_part,
 )
 from microcoder.dataset.pipeline.steps import BarrierStep, InputShard, MapStep, Step, digest, step_key
-from microcoder.dataset.pipeline.workers import Chain, Runner, open_barrier, run_chain
+from microcoder.dataset.pipeline.workers import Chain, Runner, run_chain
 from microcoder.errors import DataError
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with a step's name, the rows of the input that it has seen, and all of them; also where nothing changed, every
+"""Called with a step's name, the rows of the input that it has seen, and all of them; also if nothing changed, every
 half second."""
 
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -76,7 +76,7 @@ def run_steps(
         steps: the others, in order.
         work: folder of the parts.
         runner: where to run.
-        on_progress: told how far each step is.
+        on_progress: called as each step advances.
 
     Raises:
         DataError: a step lost a row or made one up.
@@ -144,7 +144,7 @@ def _chains(steps: Sequence[Step]) -> Iterator[Chain]:
     """Group steps that a worker can do one after the other while it has a shard at hand."""
     chain: list[MapStep] = []
     for step in steps:
-        if isinstance(step, BarrierStep):
+        if not isinstance(step, MapStep):
             yield Chain(tuple(chain), step)
             chain = []
             continue
@@ -183,7 +183,7 @@ def _count(
 
 
 def _decide(
-    step: BarrierStep,
+    step: Step,
     looks: SpilledObservations,
     before: Sequence[Part],
     parts: Sequence[Part],
@@ -191,7 +191,7 @@ def _decide(
     on_progress: OnProgress,
 ) -> None:
     """Decide from what was seen of every row, then write the parts; no more than a shard of rows is in memory."""
-    barrier = open_barrier(step)
+    barrier = step.opens(step.settings)
     barrier.decide(looks)
     missing = [index for index, part in enumerate(parts) if not part.is_there]
     wanted = {name for index in missing for own in looks.ids(index) for name in barrier.needs(own)}

@@ -6,14 +6,13 @@ import logging
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from microcoder.dataset.pipeline.steps import load
 from microcoder.errors import EvaluatorFault, MicroCoderError
 from microcoder.serving.ray_nodes import find_nodes, kill_actor, start_actor
 from microcoder.serving.ray_start import allow_slow_start
@@ -38,7 +37,7 @@ def run_on_nodes(
 ) -> Iterator[tuple[int, Looks]]:
     """Have each shard taken through a chain by the next worker that is free.
 
-    What a lost node had is begun again by others; nodes that join are used.
+    Shards of a lost node are done again by others; nodes that join are used.
 
     Args:
         chain: the steps.
@@ -148,9 +147,9 @@ class _Crew:
 class _Shared:
     """What the workers of a step share, in one process on the machine of the build."""
 
-    def __init__(self, shares: str, settings: Any) -> None:
+    def __init__(self, shares: Callable[..., AbstractContextManager[Any]], settings: Any) -> None:
         # Ended with its process.
-        self._object = ExitStack().enter_context(load(shares)(settings))
+        self._object = ExitStack().enter_context(shares(settings))
 
     def call(self, method: str, arguments: tuple[Any, ...]) -> Any:
         """Call one of its methods."""

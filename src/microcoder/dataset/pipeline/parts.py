@@ -87,12 +87,12 @@ def read_kept(path: Path) -> list[Candidate]:
 
 
 def read_rejected(path: Path) -> list[Rejection]:
-    """Return the rows of a part that were turned away."""
+    """Return the rejected rows of a part."""
     return [Rejection.model_validate_json(text) for is_kept, text in _records(path) if not is_kept]
 
 
 def count_reasons(path: Path) -> Counter[str]:
-    """Return why rows of a part were turned away, and how many; those that are kept under an empty text."""
+    """Return how many rows of a part were rejected by reason; kept ones count under an empty text."""
     return Counter(pq.read_table(path, columns=["reason"])["reason"].to_pylist())
 
 
@@ -170,7 +170,7 @@ def _read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
 
 
 class Ticker:
-    """Tells how many of a shard's rows a step has done, on one machine and on many: a small file beside the part."""
+    """Reports how many of a shard's rows a step has done, in a small file that other machines see."""
 
     def __init__(self, path: Path, num_rows: int) -> None:
         self._tick = path.with_name(f".{path.name}{_SUFFIX}")

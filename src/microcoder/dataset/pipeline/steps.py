@@ -7,7 +7,6 @@ the key of its input comes the key of each result, so that a result is known aga
 from __future__ import annotations
 
 import hashlib
-import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -47,36 +46,33 @@ class InputShard:
 
 
 @dataclass(frozen=True, slots=True)
-class MapStep:
-    """A step that looks at one shard at a time."""
+class Step:
+    """What is done to every row, and what decides its result."""
 
     name: str
     stage: Stage
     settings: Config
-    opens: str
-    """`module:function`; called with the settings once in each worker, gives a context manager around the work."""
+    opens: Callable[..., Any]
+    """Called with the settings in each process that needs it, which finds it by its name."""
     code: tuple[str, ...]
     """Modules and packages whose source decides the result."""
-    runs: Literal["on_every_core", "alone"] = "on_every_core"
-    """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
-    shares: str | None = None
-    """`module:function` where the workers share something; called with the settings, once for all machines, gives a
-    context manager around it. What it gives is the second argument of `opens`; its methods are called one at a time."""
+    inputs: tuple[str, ...] = ()
+    """Digests of what else decides it, such as files that the settings do not name."""
 
 
 @dataclass(frozen=True, slots=True)
-class BarrierStep:
-    """A step that must have seen every row before it decides on any."""
+class MapStep(Step):
+    """A step that looks at one shard at a time; `opens` gives a context manager around its `Work`."""
 
-    name: str
-    stage: Stage
-    settings: Config
-    opens: str
-    """`module:function`; called with the settings, gives a `Barrier`."""
-    code: tuple[str, ...]
+    runs: Literal["on_every_core", "alone"] = "on_every_core"
+    """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
+    shares: Callable[..., AbstractContextManager[Any]] | None = None
+    """Opens what all workers share, if anything: called with the settings, once for all machines. What it gives is the
+    second argument of `opens`; its methods are called one at a time."""
 
 
-Step = MapStep | BarrierStep
+class BarrierStep(Step):
+    """A step that must have seen every row before it decides on any; `opens` gives a `Barrier`."""
 
 
 class Barrier:
@@ -99,24 +95,14 @@ class Barrier:
         raise NotImplementedError
 
 
-def load(name: str) -> Callable[..., Any]:
-    """Return what `module:function` names."""
-    module, _, function = name.partition(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def open_work(step: MapStep, *shared: Any) -> AbstractContextManager[Work]:
-    """Set a step up in this process, with what its workers share."""
-    return load(step.opens)(step.settings, *shared)
-
-
 def step_key(step: Step) -> str:
     """Return the digest of what decides a step's result besides its input."""
-    return digest(step.name, step.settings.model_dump_json(), *(source_digest(name) for name in (*_ALWAYS, *step.code)))
+    sources = map(source_digest, (*_ALWAYS, *step.code))
+    return digest(step.name, step.settings.model_dump_json(), *step.inputs, *sources)
 
 
 def digest(*parts: str) -> str:
-    """Return a short digest of some texts, each told apart from the next."""
+    """Return a short digest of some texts, with their lengths."""
     found = hashlib.sha256()
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from microcoder.dataset.pipeline.parts import Ticker, read_kept, write_part
-from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, MapStep, Row, Step, Work, load, open_work
+from microcoder.dataset.pipeline.steps import Barrier, MapStep, Row, Step, Work
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.formats.candidates import Candidate
 from microcoder.machine import count_processors
@@ -38,7 +38,7 @@ class Chain:
     """Steps that a worker does one after the other while it has a shard at hand."""
 
     steps: tuple[MapStep, ...]
-    barrier: BarrierStep | None = None
+    barrier: Step | None = None
     """What the rows are looked at for once they are through."""
 
     @property
@@ -167,21 +167,20 @@ class ShardWorker:
             write_part(path, rows)
             Ticker(path, len(rows)).end()
             before = str(path)
-        return self._look(_kept(rows, before)) if self._chain.barrier else Looks([], [])
+        barrier = self._chain.barrier
+        return self._look(_kept(rows, before), barrier) if barrier else Looks([], [])
 
     def _work(self, step: MapStep) -> Work:
         """Set a step up when its first shard comes."""
         if step.name not in self._works:
             if step.shares and step.name not in self._shared:
-                self._shared[step.name] = self._opened.enter_context(load(step.shares)(step.settings))
+                self._shared[step.name] = self._opened.enter_context(step.shares(step.settings))
             shared = (self._shared[step.name],) if step.shares else ()
-            self._works[step.name] = self._opened.enter_context(open_work(step, *shared))
+            self._works[step.name] = self._opened.enter_context(step.opens(step.settings, *shared))
         return self._works[step.name]
 
-    def _look(self, candidates: list[Candidate]) -> Looks:
-        if self._barrier is None:
-            assert self._chain.barrier is not None
-            self._barrier = open_barrier(self._chain.barrier)
+    def _look(self, candidates: list[Candidate], step: Step) -> Looks:
+        self._barrier = self._barrier or step.opens(step.settings)
         return Looks([candidate.id for candidate in candidates], self._barrier.look(candidates))
 
 
@@ -194,13 +193,8 @@ def _take(made: Iterable[Row], ticker: Ticker) -> list[Row]:
     return rows
 
 
-def open_barrier(step: BarrierStep) -> Barrier:
-    """Set a barrier up in this process."""
-    return load(step.opens)(step.settings)
-
-
 def _kept(rows: list[Row] | None, path: str) -> list[Candidate]:
-    """Return the rows that go on: those at hand, or those of a part."""
+    """Return the rows that were kept: those in memory, or those of a part."""
     return read_kept(Path(path)) if rows is None else [row for row in rows if isinstance(row, Candidate)]
 
 

@@ -27,6 +27,7 @@ _NOISE_LINE = re.compile(
     | (?:time|memory)\ limit:?\ ?[\d.]+\ ?(?:s|ms|sec(?:ond)?s?|minutes?|[kmg]i?b|megabytes)\b[\w\ ]{0,20}\.?
     | \[?Download\ (?:the\ )?starter\ code!?\]?(?:\([^)\n]*\))?
     | (?:input|output):?\ ?(?:standard\ (?:input|output)|stdin|stdout)
+    | Note:\ there\ are\ additional\ samples\ that\ are\ not\ run\ on\ submissions\ down\ below\.\*?
     | Powered\ by\ .{1,40}
     )[ \t]*$""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,

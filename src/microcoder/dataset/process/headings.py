@@ -96,7 +96,7 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
     if _EXAMPLE_OUTPUT.fullmatch(words):
         return Heading("example_output", "", words)
     part = _PART_OF.get(words)
-    is_markdown = line.lstrip().startswith("#")
+    is_markdown = re.match(r"\s*#{1,6}\s", line) is not None  # `#1's answer` is a sentence's end
     if is_markdown and (part is None or (part == "explanation" and line.lstrip().startswith("## "))):
         return Heading("other", "", line.strip(" \t#*:："))
     # A bare word can be text (a line of an example, a name); these are never alone on a line in prose.

@@ -83,14 +83,29 @@ def html_to_markdown(text: str) -> str:
     _drop_furniture(soup)
     for element in soup.find_all("var"):
         _mark_formula(element)
-    for element in soup.find_all(["sup", "sub"]):
-        element.replace_with(_script(element.get_text(), "^" if element.name == "sup" else "_"))
+    for element in reversed(soup.find_all(["sup", "sub"])):  # those inside others first
+        _write_script(element)
+    for element in soup.find_all("p"):
+        # An empty one inside another parts two sentences.
+        if element.find_parent("p") and not element.get_text(strip=True) and not element.find("img"):
+            element.replace_with("\n")
     for element in soup.find_all(_EMPHASIS):
         _keep_apart(element)
     for element in soup.find_all(["code", "tt", "span", "font"]):
         # Code around a block of code would be fenced twice.
         if element.find("pre"):
             element.unwrap()
+    for element in soup.find_all(["code", "tt"]):
+        if element.find("br") and not element.find_parent(["pre", "table"]):
+            for line in element.find_all("br"):
+                line.replace_with("\x00")
+            lines = element.get_text().split("\x00")
+            element.name, element.string = "pre", "\n".join(re.sub(r"[ \t\n]+", " ", line).strip() for line in lines)
+    for row in soup.find_all("tr"):
+        # A row ends where the next one begins, whether it is closed or not.
+        outer = row.find_parent("tr")
+        if outer is not None and row.find_parent("table") is outer.find_parent("table"):
+            outer.insert_after(row.extract())
     _lay_out_samples(soup)
     for element in soup.find_all("pre"):
         _unwrap_example(soup, element)
@@ -170,11 +185,13 @@ def _keep_apart(element: Any) -> None:
         after.replace_with(f" * {after[1:].lstrip()}")
 
 
-def _script(inner: str, sign: str) -> str:
-    inner = inner.strip()
-    if not inner:
-        return ""
-    return f"{sign}{inner}" if len(inner) == 1 or inner.isalnum() else f"{sign}({inner})"
+def _write_script(element: Any) -> None:
+    """`x_i`, `2^(S_1)`, `T_(i)th`: in parentheses where its end would not be seen."""
+    sign, inner = "^" if element.name == "sup" else "_", element.get_text().strip()
+    is_bare = len(inner) == 1 or inner.isalnum() or re.fullmatch(r"\([^()]*\)", inner)
+    if is_bare and not inner.endswith(")"):
+        is_bare = re.match(r"[^\W_]", str(element.next_sibling or "")) is None
+    element.replace_with(f"{sign}{inner}" if inner and is_bare else f"{sign}({inner})" if inner else "")
 
 
 def _lay_out_samples(soup: Any) -> None:

@@ -1,4 +1,4 @@
-"""The dataset card: the funnel, what is inside, what was turned away and why, and how well the verifier did."""
+"""The dataset card: the funnel, what is inside, what was rejected and why, and how well the verifier did."""
 
 from __future__ import annotations
 

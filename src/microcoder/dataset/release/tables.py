@@ -1,7 +1,7 @@
 """The corpus as Parquet: problems, rejected rows, lineage; the same rows give the same bytes.
 
 problems-00000.parquet   one problem a row; `problem` is the record that training reads
-rejected-00000.parquet   one row that was turned away, with its stage, reason and what it was
+rejected-00000.parquet   one rejected row, with its stage, reason and what it was
 lineage-00000.parquet    one change to one field of a kept problem
 """
 
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,8 +26,6 @@ from microcoder.types import Problem
 MARKER = "manifest.json"
 """Written last: a folder without it holds no whole corpus."""
 _ROWS_PER_FILE, _CHARACTERS_PER_FILE = 2000, 64 << 20
-JudgeAnswer = TypeVar("JudgeAnswer", bound=tuple[Any, ...])
-
 UNKNOWN = "not stated"
 _NOT_MEASURED = "not measured: tests enough, or no mutants"
 _MANY = 10
@@ -129,13 +127,13 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
     return tally
 
 
-def _cut(rows: Iterable[JudgeAnswer]) -> Iterator[list[JudgeAnswer]]:
+def _cut(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     """Return rows, with what goes with each, a file's worth at a time; of large ones fewer."""
-    batch: list[JudgeAnswer] = []
+    batch: list[tuple[Any, ...]] = []
     size = 0
-    for told in rows:
-        batch.append(told)
-        size += sum(len(value) for value in told[0].values() if isinstance(value, str))
+    for row in rows:
+        batch.append(row)
+        size += sum(len(value) for value in row[0].values() if isinstance(value, str))
         if len(batch) == _ROWS_PER_FILE or size >= _CHARACTERS_PER_FILE:
             yield batch
             batch, size = [], 0
@@ -175,7 +173,7 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
 def mutation_score(candidate: Candidate) -> float | None:
     """Return the share of the mutants that had no part in the choice of tests which the tests catch.
 
-    Mutants that no input of a larger pool told from the reference are left out: they may be right. None where no tests
+    Mutants that no input of a larger pool told from the reference are left out: they may be right. None if no tests
     were made, or nothing is left to measure by.
     """
     held_out = [mutant for mutant in candidate.mutants if mutant.is_held_out]

@@ -13,7 +13,7 @@ from microcoder.types import Outcome, Record, TestCase
 
 STEP = "verify/3"
 _CRASHED = "the checker crashed"
-_TOO_SLOW: tuple[Role, ...] = ("slow", "partial")
+TOO_SLOW: tuple[Role, ...] = ("slow", "partial")
 """Most partial programs are right and too slow for the largest tests; which are wrong, nobody says."""
 
 
@@ -104,7 +104,7 @@ def _find_passing(evidence: Evidence, settings: VerifySettings) -> Fault | None:
     wrong, passing = _passing(evidence, "wrong")
     if len(passing) > settings.max_wrong_passing * wrong:
         return Fault("wrong_passes", f"{len(passing)} of {wrong} known-wrong programs pass: {', '.join(passing)}")
-    slow, passing = _passing(evidence, *_TOO_SLOW)
+    slow, passing = _passing(evidence, *TOO_SLOW)
     if len(passing) > settings.max_slow_passing * slow:
         return Fault("slow_passes", f"{len(passing)} of {slow} slow or partial programs pass: {', '.join(passing)}")
     return None
@@ -133,7 +133,7 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
             candidate = candidate.change("verify", STEP, "", flags=(*candidate.flags, "all_tests_shown"))
     if fault is not None:
         return candidate.reject("verify", *fault)
-    slow, passing = _passing(evidence, *_TOO_SLOW)
+    slow, passing = _passing(evidence, *TOO_SLOW)
     if 2 * len(passing) > slow:
         how = f"{len(passing)} of {slow} slow or partial programs pass"
         candidate = candidate.change("verify", STEP, how, flags=(*candidate.flags, "slow_passes"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from microcoder.dataset.rejections import process_row
-from microcoder.dataset.verify.evidence import Evidence, Trial, conclude
+from microcoder.dataset.verify.evidence import TOO_SLOW, Evidence, Trial, conclude
 from microcoder.dataset.verify.limits import cost_of, derive_limits
 from microcoder.dataset.verify.outputs import compare_references
 from microcoder.dataset.verify.plans import Attempt, VerificationPlan, convert, plan, turned_numbers
@@ -170,7 +170,7 @@ def _run_again(executor: Executor, plans: Sequence[VerificationPlan], repeat: in
     pairs = [(item, attempt) for item in plans for attempt in item.passing()]
     orders = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in pairs]
     problems = [
-        item.problem(attempt.program.language, tests=[item.candidate.tests[number] for number in order])
+        item.problem(attempt.program.language, order=order)
         for (item, attempt), order in zip(pairs, orders, strict=True)
     ]
     verdicts = executor.run([(attempt.program, problem) for (_, attempt), problem in zip(pairs, problems, strict=True)])
@@ -182,17 +182,13 @@ def _run_again(executor: Executor, plans: Sequence[VerificationPlan], repeat: in
 def _run_trivial(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
     """Run trivial programs on one test, and on all tests where they pass that one."""
     pairs = [(item, attempt) for item in plans for attempt in item.trivial]
-    first = {id(item): [max(item.candidate.tests, key=lambda test: len(test.output))] for item in plans}
-    verdicts = executor.run(
-        [
-            (attempt.program, item.problem("python", seconds=item.answer_seconds, tests=first[id(item)]))
-            for item, attempt in pairs
-        ]
-    )
-    for (_, attempt), verdict in zip(pairs, verdicts, strict=True):
-        attempt.verdicts.append(verdict)
+    for item, attempt in pairs:
+        tests = item.candidate.tests
+        attempt.order = (max(range(len(tests)), key=lambda number: len(tests[number].output)),)
+    _run_all(executor, pairs, [item.answer_seconds for item, _ in pairs])
     again = [(item, attempt) for item, attempt in pairs if attempt.verdicts[0].is_accepted]
     for _, attempt in again:
+        attempt.order = ()
         attempt.verdicts.clear()
     _run_all(executor, again)
 
@@ -208,12 +204,29 @@ def _ask_checkers(executor: Executor, plans: Sequence[VerificationPlan]) -> None
 
 
 def _run_others(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
-    _run_all(executor, [(item, attempt) for item in plans for attempt in item.others])
+    """Run the programs that are known to fail; those that are right and too slow on the longest tests first."""
+    pairs = [(item, attempt) for item in plans for attempt in item.others]
+    seconds = []
+    for item, attempt in pairs:
+        seconds.append(item.limit_seconds)
+        if attempt.role in TOO_SLOW:
+            tests = item.candidate.tests
+            attempt.order = tuple(sorted(range(len(tests)), key=lambda number: -len(tests[number].input)))
+            if attempt.program.language != "python":
+                seconds[-1] = item.compiled_seconds
+    _run_all(executor, pairs, seconds)
 
 
-def _run_all(executor: Executor, pairs: Sequence[tuple[VerificationPlan, Attempt]]) -> None:
-    verdicts = executor.run([(a.program, item.problem(a.program.language)) for item, a in pairs])
-    for (_, attempt), verdict in zip(pairs, verdicts, strict=True):
+def _run_all(
+    executor: Executor, pairs: Sequence[tuple[VerificationPlan, Attempt]], seconds: Sequence[float | None] = ()
+) -> None:
+    """Run each program once, under these limits or those of its plan."""
+    limits = seconds or [None] * len(pairs)
+    asked = [
+        (attempt.program, item.problem(attempt.program.language, seconds=limit, order=attempt.order))
+        for (item, attempt), limit in zip(pairs, limits, strict=True)
+    ]
+    for (_, attempt), verdict in zip(pairs, executor.run(asked), strict=True):
         attempt.verdicts.append(verdict)
 
 
@@ -239,17 +252,18 @@ def _trial(attempt: Attempt, num_tests: int, settings: VerifySettings) -> Trial:
     verdict = (failing or unscored or attempt.verdicts)[0]
     first = attempt.verdicts[0]
     never = (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
-    failed = tuple(number for number, test in enumerate(first.tests) if test.verdict not in never)
-    over_limit = tuple(number for number in failed if first.tests[number].verdict in LIMITS)
+    order = attempt.order or range(num_tests)
+    failed = {order[place]: test.verdict for place, test in enumerate(first.tests) if test.verdict not in never}
+    over_limit = tuple(sorted(number for number, outcome in failed.items() if outcome in LIMITS))
     if first.outcome is Outcome.COMPILE_ERROR:
-        failed = tuple(range(num_tests))
+        failed = dict.fromkeys(range(num_tests), first.outcome)
     is_reference = attempt.role == "accepted" and first.is_accepted
     return Trial(
         name=attempt.name,
         role=attempt.role,
         language=attempt.program.language,
         outcome=verdict.outcome,
-        failed=failed if len(first.tests) <= num_tests else (),
+        failed=tuple(sorted(failed)),
         over_limit=over_limit,
         is_flaky=bool(failing) and first.is_accepted,
         seconds=tuple(cost_of(seconds, settings) for seconds in attempt.fastest_seconds) if is_reference else (),

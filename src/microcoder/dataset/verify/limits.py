@@ -44,6 +44,10 @@ def _set_limits(item: VerificationPlan, settings: VerifySettings) -> None:
         is_timed = item.candidate.programming_language in languages or item.candidate.programming_language != "python"
         answers = limit if is_timed else round_up(limit * settings.interpreted_factor, steps, most=limit)
     item.limit_seconds, item.answer_seconds = float(limit), float(answers)
+    compiled = [max(one.fastest_seconds) for one in item.passing() if one.program.language != "python"]
+    item.compiled_seconds = item.limit_seconds
+    if given is None and compiled:
+        item.compiled_seconds = float(round_up(max(compiled) * settings.multiplier, steps))
     peak = max(test.memory_mib for attempt in item.passing() for test in attempt.verdicts[0].tests)
     memory = item.candidate.memory_limit_mib
     if memory is None or peak > memory:
@@ -63,7 +67,7 @@ def _measure_again(run: Run, plans: Sequence[VerificationPlan], settings: Verify
     for repeat in range(settings.runs, settings.runs + _MORE_MEASUREMENTS):
         numbers = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in again]
         problems = [
-            item.problem(attempt.program.language, tests=[item.candidate.tests[n] for n in order])
+            item.problem(attempt.program.language, order=order)
             for (item, attempt), order in zip(again, numbers, strict=True)
         ]
         verdicts = run([(attempt.program, problem) for (_, attempt), problem in zip(again, problems, strict=True)])

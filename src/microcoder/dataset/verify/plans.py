@@ -15,7 +15,7 @@ from microcoder.errors import DataError
 from microcoder.evaluator import check_problem
 from microcoder.evaluator.languages import find_language
 from microcoder.formats.candidates import Candidate, Rejection, Solution
-from microcoder.types import Problem, Program, TestCase, Verdict
+from microcoder.types import Problem, Program, Verdict
 
 _ROLES: dict[str, Role] = {
     "accepted": "accepted",
@@ -38,6 +38,8 @@ class Attempt:
     solution: int = -1
     """Its place among the candidate's solutions."""
     is_converted: bool = False
+    order: tuple[int, ...] = ()
+    """Numbers of the tests in the order of its first run; as the candidate has them where none is given."""
     verdicts: list[Verdict] = field(default_factory=list)
     fastest_seconds: list[float] = field(default_factory=list)
     """Accepted programs that passed: CPU seconds per test, of the fastest run."""
@@ -61,6 +63,9 @@ class VerificationPlan:
     memory_mib: int
     answer_seconds: float = 0.0
     """The limit that the problem is published with."""
+    compiled_seconds: float = 0.0
+    """What programs get that are known to be too slow and are not Python: a program may be slow for C++ and still end
+    within what accepted Python programs need."""
     outputs: str = "unknown"
     refused_answers: str = ""
 
@@ -68,12 +73,13 @@ class VerificationPlan:
         """Return the accepted programs that passed every run so far."""
         return [attempt for attempt in self.accepted if all(verdict.is_accepted for verdict in attempt.verdicts)]
 
-    def problem(
-        self, language: str, *, seconds: float | None = None, tests: Sequence[TestCase] | None = None
-    ) -> Problem:
-        """Return what a program of this language is judged by."""
+    def problem(self, language: str, *, seconds: float | None = None, order: Sequence[int] = ()) -> Problem:
+        """Return what a program of this language is judged by; `order`: numbers of tests, all where none is given."""
         return self.candidate.to_trial(
-            language, seconds=seconds or self.limit_seconds, memory_mib=self.memory_mib, tests=tests
+            language,
+            seconds=seconds or self.limit_seconds,
+            memory_mib=self.memory_mib,
+            tests=[self.candidate.tests[number] for number in order] or None,
         )
 
 

@@ -30,7 +30,7 @@ class LanguageVersion(Record):
 
 
 class PrecompiledHeaders(Record):
-    """Headers that a compiler takes in precompiled form, where a program includes one of them before all else."""
+    """Headers that a compiler takes in precompiled form, if a program includes one of them before all else."""
 
     compiler: str
     """The one of the compilers that does."""
@@ -126,11 +126,11 @@ class Language(Record):
     out_of_memory: str = ""
     """What a program that ran out of memory says on stderr before it ends."""
     install: str = ""
-    """What to type where no compiler is found."""
+    """What to type if no compiler is found."""
 
     versions: Mapping[str, LanguageVersion] = {}
     default_version: str = ""
-    """The version where neither problem nor program names one; for Python the one that MicroCoder runs on."""
+    """The version if neither problem nor program names one; for Python the one that MicroCoder runs on."""
     version: str = ""
     """The version at hand; empty if the language has none. Not a key of the file."""
     digest: str = ""

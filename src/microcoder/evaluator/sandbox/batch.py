@@ -40,7 +40,7 @@ itertools json math numbers operator queue random re statistics string textwrap 
 MODULES = tuple(MODULES_TEXT.split())
 """What a program that shares a process may import, besides `sys`, `os` and `PACKAGES`, of which it may name a part."""
 PACKAGES = ("sortedcontainers",)
-"""Not of the standard library; the fork server has them where they are installed (see `functions.build_prelude`)."""
+"""Not of the standard library; the fork server has them if they are installed (see `functions.build_prelude`)."""
 
 _NUMBER = struct.Struct("<Q")
 _FRAME = struct.Struct("<HQ")
@@ -53,7 +53,7 @@ CHANGED = 3
 GO_ON = b"+"
 """The answer that lets a process go on; any other ends it, as does none."""
 _ENOUGH_CPU_SECONDS = 0.1
-"""A process that has taken so long begins no other test: what it did is lost where a later one is wrong."""
+"""A process that has taken so long begins no other test: what it did is lost if a later one is wrong."""
 _MOST_STDERR_BYTES = 1 << 16
 """What a test may leave there for another to follow it."""
 _IMMUTABLE_CLASS = 1 << 8
@@ -99,7 +99,7 @@ class Library:
 
     A program changes an object by an attribute that its source names, or by handing it to a function of the library,
     which adds attributes. So the number of attributes of every object is compared, and the identity of those that the
-    program names where it stores any, and no more: looking at all of them would cost more than a small test does. Never
+    program names if it stores any, and no more: looking at all of them would cost more than a small test does. Never
     by equality, which a program can define.
     """
 
@@ -109,7 +109,7 @@ class Library:
         """And sets; of those that are not public, the number of items is compared."""
         self._containers: list[Any] = []
         self._seen: set[int] = set()
-        # They fill as programs run, and what they hold is lost where nothing refers to it but they.
+        # They fill as programs run, and what they hold is lost if nothing refers to it but they.
         self._caches = [one for one in gc.get_objects() if type(one) is functools._lru_cache_wrapper]
         regular = sys.modules["re"]
         filling = (getattr(regular, name, None) for name in ("_cache", "_cache2"))

@@ -33,7 +33,7 @@ def build_names() -> dict[str, Any]:
 
 
 def enter(namespace: dict[str, Any], names: dict[str, Any]) -> None:
-    """Prepare this process and a program's namespace, where the program is not to run plainly."""
+    """Prepare this process and a program's namespace, if the program is not to run plainly."""
     namespace.update(names)
     sys.setrecursionlimit(_RECURSION_LIMIT)
     sys.set_int_max_str_digits(_MAX_DIGITS)

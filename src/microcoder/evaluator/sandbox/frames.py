@@ -92,7 +92,7 @@ class CallStack:
             raise _Unknown("its innermost frame")
 
     def execute(self, code: CodeType, namespace: dict[str, Any]) -> None:
-        """Run a module's code as if nothing had been called before, where that can be done here."""
+        """Run a module's code as if nothing had been called before, if that can be done here."""
         if self.problem:
             exec(code, namespace)
         else:

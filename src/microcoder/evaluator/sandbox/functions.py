@@ -175,7 +175,7 @@ def _kinds_of(signature: Signature, num_values: int) -> list[str]:
 
 
 def _build_arguments(signature: Signature, values: Sequence[Any]) -> tuple[list[Any], nodes.Nodes]:
-    """Return the arguments, and their nodes where a result must not be made of them."""
+    """Return the arguments, and their nodes if a result must not be made of them."""
     arguments: list[Any] = []
     originals: nodes.Nodes = {}
     for kind, value in zip(_kinds_of(signature, len(values)), values, strict=False):

@@ -54,7 +54,7 @@ class LimitSetter:
 
         Args:
             base_bytes: address space that the zygote already takes.
-            is_raising_filtered: tests cannot call setrlimit; where they can, each must give up its hard limits.
+            is_raising_filtered: tests cannot call setrlimit; if they can, each must give up its hard limits.
         """
         self._base_bytes = base_bytes
         self._is_raising_filtered = is_raising_filtered

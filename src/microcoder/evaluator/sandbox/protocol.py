@@ -3,7 +3,7 @@
 The supervisor sends CONFIG once, then one TEST per test with its descriptors; the zygote answers READY or
 FAILED, then one RESULT per TEST. Results have a fixed size and come from the kernel's accounting of the child.
 While a test runs, the zygote asks, with the child's pidfd beside it, and the supervisor answers each by GO_ON:
-STILL, whether to go on, where its wall time is spent; IDLE, whether it really is idle, where it used next to no CPU
+STILL, whether to go on, where its wall time is spent; IDLE, whether it really is idle, if it used next to no CPU
 time for a while; AWAKE, when it may go on after that; SLICE, the same after each slice of CPU time. In the latter two
 the child is stopped until the answer comes.
 """

@@ -1,4 +1,4 @@
-"""What one test may take where no namespace of its own counts it: threads, and entries and bytes of its folder.
+"""What one test may take if no namespace of its own counts it: threads, and entries and bytes of its folder.
 
 The kernel asks the fork server before each such call of the test (seccomp's user notifications), and the fork server
 answers "go on" or the error that a full file system, or a user with too many threads, would have given. What has

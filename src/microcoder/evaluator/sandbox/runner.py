@@ -66,7 +66,7 @@ def _read_all(descriptor: int) -> bytes:
 
 
 def _write_source(text: bytes) -> None:
-    """Let a program that asks for its own file find it, where there is a folder to write in."""
+    """Let a program that asks for its own file find it, if there is a folder to write in."""
     with contextlib.suppress(OSError), open(FILE_NAME, "xb") as file:
         file.write(text)
 

@@ -63,7 +63,7 @@ class Test(NamedTuple):
     batch: Sequence[int]
     """Later stdin, inputs, frames and questions of several tests; empty for one."""
     quota: Quota | None
-    """What counts what it takes, where nothing else does."""
+    """What counts what it takes, if nothing else does."""
 
 
 class ForkServer:
@@ -280,7 +280,7 @@ class ForkServer:
         return batch.CHANGED if tests.has_changed else 0
 
     def _become_binary(self, test: Test) -> NoReturn:
-        """Run the built program, or the compiler where this fork server builds."""
+        """Run the built program, or the compiler if this fork server builds."""
         # Python ignores these, and what is ignored stays so across an exec.
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)

@@ -193,7 +193,7 @@ def _become_init(control: socket.socket) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _, status = os.waitpid(pid, 0)
         os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
-    # A signal to the process group would reach the parent too, across the namespace, where it has the same user.
+    # A signal to the process group would reach the parent too, across the namespace, if it has the same user.
     os.setsid()
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

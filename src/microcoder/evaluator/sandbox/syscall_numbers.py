@@ -39,7 +39,7 @@ getcpu 309 168, renameat2 316 276, seccomp 317 277, getrandom 318 278, memfd_cre
 membarrier 324 283, copy_file_range 326 285, statx 332 291, rseq 334 293, pidfd_send_signal 424 424, pidfd_open 434 434,
 clone3 435 435, close_range 436 436, faccessat2 439 439, futex_waitv 449 449
 """
-# name, x86_64, aarch64; "-" where a machine has no such call.
+# name, x86_64, aarch64; "-" if a machine has no such call.
 
 
 def _parse(table: str) -> dict[str, int]:

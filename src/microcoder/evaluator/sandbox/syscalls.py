@@ -103,7 +103,7 @@ def pivot_into(root: str) -> None:
 
 
 def drop_bounding_capabilities() -> None:
-    """Give up every capability that an exec could bring back; needs CAP_SETPCAP where any is left."""
+    """Give up every capability that an exec could bring back; needs CAP_SETPCAP if any is left."""
     for capability in range(64):
         try:
             prctl(PR_CAPBSET_DROP, capability)

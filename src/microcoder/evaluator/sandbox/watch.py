@@ -51,7 +51,7 @@ def wait_with_limits(
         control: the supervisor's socket; it is asked before a test is ended for its wall time. When it hangs up, the
             zygote ends and everything with it.
         base_kib: resident memory the child inherited.
-        quota: counts what it takes, where nothing else does.
+        quota: counts what it takes, if nothing else does.
         is_shared: whether others may run while it is idle, and go before it after each slice of CPU time.
         frames: of several tests that share it; once the first has ended, less time is left for all the others.
     """

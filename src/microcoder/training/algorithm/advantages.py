@@ -8,15 +8,19 @@
 std is the sample standard deviation (n - 1), and 1e-6 is verl's epsilon; TRL's own is 1e-4. In all of them unscored
 members (None) are in neither mean nor std and get 0, and a group of equal rewards, or with fewer than two scored
 members, is all zeros: it does not say which response is better.
-Shapes: `rewards_G` holds the G rewards of one problem's samples.
+To add one: a function here, its name in `ADVANTAGES`. Shapes: `rewards_G` holds the G rewards of one problem's samples.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import Any
 
 from microcoder.errors import TrainingError
+from microcoder.extensions import Extension, load_extension
 
 STD_EPSILON = 1e-6
 
@@ -77,3 +81,46 @@ ADVANTAGES: Mapping[str, Advantage] = {
 def has_signal(rewards_G: Sequence[float | None]) -> bool:
     """Return whether the scored rewards of a group differ: otherwise its advantages are all zero."""
     return len({reward for reward in rewards_G if reward is not None}) > 1
+
+
+def load_advantage(name: str, options: Mapping[str, Any]) -> Extension:
+    """Return an advantage function, built-in or user-defined.
+
+    Raises:
+        ConfigError: it cannot be loaded.
+    """
+    return load_extension("advantage", name, builtins=ADVANTAGES, options=options)
+
+
+def build_advantage(name: str, options: Mapping[str, Any]) -> Advantage:
+    """Return the advantage of a recipe as one function; raises as `load_advantage` does."""
+    extension = load_advantage(name, options)
+    return extension if extension.source is None else _OwnAdvantage(extension)
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnAdvantage:
+    """A user-defined function `(rewards_G) -> advantages_G`, with checks of what it returns."""
+
+    extension: Extension
+
+    def __call__(self, rewards_G: Sequence[float | None]) -> list[float]:
+        """Return the group's advantages.
+
+        Raises:
+            ConfigError: the function failed, or what it returned cannot be learnt from; with its location.
+        """
+        advantages_G = self.extension(list(rewards_G))
+        if not isinstance(advantages_G, Sequence) or len(advantages_G) != len(rewards_G):
+            raise self.extension.fault(
+                f"returned {advantages_G!r:.80} for {len(rewards_G)} rewards; return a list with one number for each"
+            )
+        for reward, advantage in zip(rewards_G, advantages_G, strict=True):
+            if isinstance(advantage, bool) or not isinstance(advantage, int | float) or not math.isfinite(advantage):
+                raise self.extension.fault(f"returned {advantage!r:.80} as an advantage; return finite numbers")
+            if reward is None and advantage:
+                raise self.extension.fault(
+                    f"returned {advantage:g} where the reward is None: nothing is known of that response, or it is "
+                    "in no baseline; return 0"
+                )
+        return [float(advantage) for advantage in advantages_G]

@@ -1,10 +1,14 @@
-"""Truncation masking: whose advantage is set to zero (paper, equation 2, second factor).
+"""What is done about truncated responses: one key, `algorithm.masking`, and a class for each rule.
+
+A rule's fields are its keys in a recipe, its methods what it does. Masks take a response out of the update, penalties
+lower its reward; which denominator each leaves it out of is tabulated in docs/algorithms.md. The default is the paper's
+(equation 2, second factor):
 
     A_i = group-normalised reward * (1 - 1[ |o_i| = L_max  and  non_incorrect(o_i)
                                             and not repeat(o_i, m)  and  U(0,1) < rho ])
 
-The uniform draw is a hash of (seed, step, problem, sample), not a stream: it is the same on every engine, for every
-number of ranks, and after a resume.
+To add a rule: a class here, its name in `Masking`, a row in the table. The uniform draw is a hash of (seed, step,
+problem, sample), not a stream: it is the same on every engine, for every number of ranks, and after a resume.
 """
 
 from __future__ import annotations
@@ -12,12 +16,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Literal, Protocol
+from functools import cached_property
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, Tag
+
+from microcoder.config import Config, kind_or
+from microcoder.extensions import Extension, load_extension
 from microcoder.types import Outcome, Program, Rollout, Verdict
 
-NonIncorrect = Literal["correct_or_incomplete", "correct_or_unfailed", "correct"]
-RepeatDetection = Literal["window", "any_period"]
 LeaveOutOf = Literal["gradient", "denominator", "baseline"]
 
 
@@ -32,81 +39,176 @@ class MaskReason(StrEnum):
     """All tokens are dropped by `rollout.mismatch.mode = "mask"`: sampler and trainer disagree too much."""
 
 
-class Mask(Protocol):
-    """Decides whether to mask one rollout; the draw is uniform in [0, 1), see `draw_uniform`.
+class TruncationRule(Config):
+    """The interface of a rule, which does nothing where it does not say otherwise."""
 
-    `draft` is the verdict on an incomplete program, if the mask needs it.
-    """
+    @property
+    def excluded_from(self) -> LeaveOutOf:
+        """What a masked rollout is excluded from."""
+        return "gradient"
 
-    def __call__(
+    @property
+    def asks_drafts(self) -> bool:
+        """Whether `why_masked` may depend on the judgement on an incomplete program."""
+        return False
+
+    def why_masked(
         self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
     ) -> str | None:
-        """Return why the rollout is masked, or None when it is not."""
-        ...
+        """Return why a rollout is masked, or None when it is not.
 
-
-def mask_none(
-    rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
-) -> MaskReason | None:
-    """Mask nothing."""
-    return None
-
-
-def mask_all(
-    rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
-) -> MaskReason | None:
-    """Mask every truncated rollout."""
-    return MaskReason.TRUNCATED if rollout.is_truncated else None
-
-
-def mask_conditional(
-    rollout: Rollout,
-    program: Program,
-    verdict: Verdict,
-    *,
-    draw: float,
-    draft: Verdict | None = None,
-    rho: float,
-    repeat_window_tokens: int,
-    repeat_detection: RepeatDetection = "window",
-    non_incorrect: NonIncorrect = "correct_or_incomplete",
-) -> MaskReason | None:
-    """Return why a rollout is masked by equation 2, or None when it is not.
-
-    Args:
-        rollout: the response; only a truncated one can be masked.
-        program: what was extracted from it; `is_incomplete` is the paper's "incomplete".
-        verdict: the judgement on the program.
-        draw: a uniform number in [0, 1), see `draw_uniform`.
-        draft: the judgement on `program.draft`, for "correct_or_unfailed"; see `wants_draft`.
-        rho: share of the eligible rollouts that is masked.
-        repeat_window_tokens: m; a response whose last m tokens repeat what stands before them repeats itself.
-        repeat_detection: see `repeats`.
-        non_incorrect: "correct_or_incomplete" as in equation 2; "correct_or_unfailed", where an incomplete program is
-            incorrect if it compiles and fails a test; or "correct" as on the paper's project page.
-    """
-    if not rollout.is_truncated or draw >= rho:
+        Args:
+            rollout: the response.
+            program: what was extracted from it; `is_incomplete` is the paper's "incomplete".
+            verdict: the judgement on the program.
+            draw: a uniform number in [0, 1), see `draw_uniform`.
+            draft: the judgement on `program.draft`, where `wants_draft` asked for it.
+        """
         return None
-    if repeats(rollout.token_ids, window_tokens=repeat_window_tokens, detection=repeat_detection):
-        return None
-    if verdict.is_accepted:
-        return MaskReason.TRUNCATED_CORRECT
-    if not program.is_incomplete or non_incorrect == "correct":
-        return None
-    if non_incorrect == "correct_or_unfailed" and draft is not None and _has_failed(draft):
-        return None
-    return MaskReason.TRUNCATED_INCOMPLETE
+
+    def wants_draft(self, rollout: Rollout, program: Program, *, draw: float) -> bool:
+        """Return whether `why_masked` may depend on the judgement on this incomplete program."""
+        return False
+
+    def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
+        """Return the penalty to add to a rollout's reward, 0 or negative; `max_response_tokens` is L_max."""
+        return 0.0
 
 
-def wants_draft(rollout: Rollout, program: Program, *, draw: float, rho: float, non_incorrect: NonIncorrect) -> bool:
-    """Return whether `mask_conditional` may depend on the judgement on an incomplete program."""
-    return (
-        non_incorrect == "correct_or_unfailed"
-        and rollout.is_truncated
-        and draw < rho
-        and program.is_incomplete
-        and program.draft is not None
-    )
+class NoMasking(TruncationRule):
+    """Keep truncated responses as they are."""
+
+    kind: Literal["none"]
+
+
+class _Mask(TruncationRule):
+    leave_out_of: LeaveOutOf = "gradient"
+    """What a masked response is excluded from. `gradient`: its advantage is zero, but its tokens count in the loss's
+    denominator. `denominator`: also from the denominator, KL and entropy terms (TRL's `mask_truncated_completions`).
+    `baseline`: also from its group's mean and std."""
+
+    @property
+    def excluded_from(self) -> LeaveOutOf:
+        return self.leave_out_of
+
+
+class MaskAll(_Mask):
+    """Mask every truncated response (DeepCoder; DAPO's overlong filtering)."""
+
+    kind: Literal["all"]
+
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
+    ) -> str | None:
+        """Return "truncated" for every truncated rollout."""
+        return MaskReason.TRUNCATED if rollout.is_truncated else None
+
+
+class ConditionalMasking(_Mask):
+    """Mask some truncated responses (paper, equation 2)."""
+
+    kind: Literal["conditional"] = "conditional"
+    rho: float = Field(default=0.1, ge=0, le=1)
+    """Share of the eligible truncated responses that is masked."""
+    repeat_window_tokens: int = Field(default=128, ge=1)
+    """m: a response whose last m tokens repeat what stands before them is not eligible."""
+    repeat_detection: Literal["window", "any_period"] = "window"
+    """`window`: the last m tokens equal the m before (the paper's words; of loops, those whose period divides m).
+    `any_period`: they equal what stands p before, for any p up to m."""
+    non_incorrect: Literal["correct_or_incomplete", "correct_or_unfailed", "correct"] = "correct_or_incomplete"
+    """`correct_or_incomplete` as in equation 2; `correct_or_unfailed`: an incomplete program is run all the same, and
+    incorrect if it compiles and fails a test; `correct` as on the paper's project page."""
+
+    @property
+    def asks_drafts(self) -> bool:
+        """Whether an incomplete program is run."""
+        return self.non_incorrect == "correct_or_unfailed"
+
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
+    ) -> str | None:
+        """Return why the second factor of equation 2 is 0 for a rollout, or None."""
+        if not rollout.is_truncated or draw >= self.rho:
+            return None
+        any_period = self.repeat_detection == "any_period"
+        if repeats(rollout.token_ids, window_tokens=self.repeat_window_tokens, any_period=any_period):
+            return None
+        if verdict.is_accepted:
+            return MaskReason.TRUNCATED_CORRECT
+        if not program.is_incomplete or self.non_incorrect == "correct":
+            return None
+        return None if self.asks_drafts and draft and _has_failed(draft) else MaskReason.TRUNCATED_INCOMPLETE
+
+    def wants_draft(self, rollout: Rollout, program: Program, *, draw: float) -> bool:
+        """Return whether the rollout is drawn, and its incomplete program decides."""
+        is_cut = rollout.is_truncated and program.is_incomplete and program.draft is not None
+        return self.asks_drafts and is_cut and draw < self.rho
+
+
+class OwnMasking(_Mask):
+    """Mask by your own function."""
+
+    kind: Literal["own"]
+    name: str = Field(min_length=1)
+    """path/to/file.py:function of (rollout, program, verdict, draw); it returns why a rollout is masked, or None."""
+    options: dict[str, Any] = Field(default={})
+    """Keyword-only parameters of the function."""
+
+    @cached_property
+    def extension(self) -> Extension:
+        """The function; raises ConfigError if it cannot be loaded."""
+        return load_extension("mask", self.name, builtins={}, options=self.options)
+
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float, draft: Verdict | None = None
+    ) -> str | None:
+        """Return what the function returns, its own name for True.
+
+        Raises:
+            ConfigError: the function failed, or returned something else; with its location.
+        """
+        reason = self.extension(rollout, program, verdict, draw)
+        if reason is not None and not isinstance(reason, str | bool):
+            raise self.extension.fault(f"returned {reason!r:.80}; return why it is masked, True, or None")
+        return (self.extension.label if reason is True else reason) or None
+
+
+class SoftPenalty(TruncationRule):
+    """Lower the reward of long responses, by up to 1 at the limit (DAPO, equation 13)."""
+
+    kind: Literal["soft_penalty"]
+    window_tokens: int = Field(ge=1)
+    """L_cache: the last tokens before the limit, over which the penalty grows (DAPO: 4096 of 20480)."""
+
+    def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
+        """Return R_length(o) = min(0, (L_max - L_cache) - |o|) / L_cache (arXiv 2503.14476)."""
+        free_tokens = max_response_tokens - self.window_tokens
+        return min(0, free_tokens - len(rollout.token_ids)) / self.window_tokens
+
+
+class StopProperly(TruncationRule):
+    """Lower the reward of truncated responses: factor x reward - penalty (ProRL v2)."""
+
+    kind: Literal["stop_properly"]
+    factor: float = Field(default=0.0, ge=0, le=1)
+    """Factor on the reward: with 0 a truncated response gets nothing even if its program is right."""
+    penalty: float = Field(default=0.0, ge=0, le=1)
+    """Taken off besides; a wrong program has no reward that a factor could lower."""
+
+    def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
+        """Return (factor - 1) reward - penalty of a truncated response; a negative reward is not scaled up."""
+        return (self.factor - 1) * max(reward, 0.0) - self.penalty if rollout.is_truncated else 0.0
+
+
+Masking = Annotated[
+    Annotated[ConditionalMasking, Tag("conditional")]
+    | Annotated[MaskAll, Tag("all")]
+    | Annotated[OwnMasking, Tag("own")]
+    | Annotated[NoMasking, Tag("none")]
+    | Annotated[SoftPenalty, Tag("soft_penalty")]
+    | Annotated[StopProperly, Tag("stop_properly")],
+    kind_or("conditional"),
+]
 
 
 def _has_failed(draft: Verdict) -> bool:
@@ -114,17 +216,17 @@ def _has_failed(draft: Verdict) -> bool:
     return draft.is_scorable and not draft.is_accepted and draft.outcome is not Outcome.COMPILE_ERROR
 
 
-def repeats(token_ids: Sequence[int], *, window_tokens: int, detection: RepeatDetection = "window") -> bool:
+def repeats(token_ids: Sequence[int], *, window_tokens: int, any_period: bool = False) -> bool:
     """Return whether a response repeats itself at its end.
 
     Args:
         token_ids: of the response.
         window_tokens: m.
-        detection: "window": the last m tokens equal the m before them, as the paper says it; finds loops whose period
-            divides m. "any_period": the last m tokens equal those that stand p before, for some p from 1 to m; finds
-            loops of every period up to m, and everything that "window" finds.
+        any_period: False: the last m tokens equal the m before them, as the paper says it; finds loops whose period
+            divides m. True: the last m tokens equal those that stand p before, for some p from 1 to m; finds loops of
+            every period up to m, and everything that the other finds.
     """
-    if detection == "any_period":
+    if any_period:
         return shortest_period(token_ids, window_tokens=window_tokens) is not None
     if len(token_ids) < 2 * window_tokens:
         return False

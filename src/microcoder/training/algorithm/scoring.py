@@ -5,7 +5,7 @@ rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> adva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,32 +13,30 @@ from microcoder.evaluator.protocols import BatchJudge
 from microcoder.extract import USUAL, Extractor
 from microcoder.metrics import ScoredRollout
 from microcoder.rewards import ALL_TESTS, Reward, RewardSum, score_verdict
-from microcoder.training.algorithm.advantages import Advantage
-from microcoder.training.algorithm.masking import (
-    LeaveOutOf,
-    Mask,
-    draw_uniform,
-    mask_all,
-    mask_conditional,
-    mask_none,
-    wants_draft,
-)
-from microcoder.training.algorithm.overlong import Penalty, penalise_length, penalise_nothing, penalise_truncation
+from microcoder.training.algorithm.advantages import Advantage, build_advantage
+from microcoder.training.algorithm.masking import TruncationRule, draw_uniform
 from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.masking_config import (
-    AnyMask,
-    ConditionalMasking,
-    MaskAll,
-    Masking,
-    OwnMasking,
-    SoftPenalty,
-    StopProperly,
-)
-from microcoder.training.own_algorithm import build_advantage, build_own_mask
 from microcoder.types import Problem, Program, Rollout, Verdict
 
 REWARD_DRAW = "reward-"
 """Separates the random draw of a response's rewards from that of its mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRollout:
+    """A response with all that is known of it by itself; its group decides the rest."""
+
+    rollout: Rollout
+    program: Program
+    verdict: Verdict
+    worth: Reward
+    """By `Rules.reward`."""
+    draw: float
+    """Of the mask, see `draw_uniform`."""
+    draft: Verdict | None = None
+    """The judgement on an incomplete program, where the mask asked for it."""
+    tier: str | None = None
+    """Of its problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +46,9 @@ class Rules:
     reward: RewardSum
     """Of one rollout, by itself."""
     advantage: Advantage
-    mask: Mask
-    penalise: Penalty
+    masking: TruncationRule
+    max_response_tokens: int
     extract: Extractor = USUAL
-    leave_out_of: LeaveOutOf = "gradient"
-    """What a masked rollout is excluded from."""
-    wants_draft: Callable[..., bool] = lambda rollout, program, *, draw: False
-    """Whether the mask needs the verdict on an incomplete program."""
 
 
 def build_rules(
@@ -65,14 +59,8 @@ def build_rules(
     extract: Extractor = USUAL,
 ) -> Rules:
     """Return the rules of an algorithm and its rewards at the length limit of a step."""
-    masking = algorithm.masking
-    advantage = build_advantage(algorithm)
-    rules = Rules(rewards, advantage, _build_mask(masking), _build_penalty(masking, max_response_tokens), extract)
-    if isinstance(masking, AnyMask):
-        rules = replace(rules, leave_out_of=masking.leave_out_of)
-    if isinstance(masking, ConditionalMasking):
-        rules = replace(rules, wants_draft=partial(wants_draft, rho=masking.rho, non_incorrect=masking.non_incorrect))
-    return rules
+    advantage = build_advantage(algorithm.advantage, algorithm.advantage_options)
+    return Rules(rewards, advantage, algorithm.masking, max_response_tokens, extract)
 
 
 def score_rollouts(
@@ -94,42 +82,33 @@ def score_rollouts(
         seed: the run's seed, for the draws of the mask and of rewards.
         step: the training step, from 1.
     """
-    programs_P_G, verdicts_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=rules.extract)
-    draws_P_G, reward_draws_P_G = (
-        [
-            [
-                draw_uniform(seed=seed, step=step, problem_id=purpose + problem.id, sample_index=index)
-                for index in range(len(rollouts_G))
-            ]
-            for rollouts_G, problem in zip(rollouts_P_G, problems_P, strict=True)
-        ]
-        for purpose in ("", REWARD_DRAW)
-    )
-    drafts_P_G = _judge_drafts(rollouts_P_G, programs_P_G, draws_P_G, problems_P, judge=judge, rules=rules)
+    draw = partial(draw_uniform, seed=seed, step=step)
+    judged_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=rules.extract)
+    wanted = {
+        (place, index): (replace(program, code=program.draft), problem)
+        for place, (problem, judged_G) in enumerate(zip(problems_P, judged_P_G, strict=True))
+        for index, (rollout, program, _) in enumerate(judged_G)
+        if rules.masking.wants_draft(rollout, program, draw=draw(problem_id=problem.id, sample_index=index))
+    }
+    drafts: dict[tuple[int, int], Verdict] = {}
+    if wanted:
+        programs, problems = zip(*wanted.values(), strict=True)
+        drafts = dict(zip(wanted, judge.judge(programs, problems), strict=True))
     return [
         decide_group(
-            rollouts_G,
-            programs_G,
-            verdicts_G,
             [
-                rules.reward(problem, *one, draw=draw)
-                for *one, draw in zip(rollouts_G, programs_G, verdicts_G, reward_draws_G, strict=True)
+                JudgedRollout(
+                    *judged,
+                    rules.reward(problem, *judged, draw=draw(problem_id=REWARD_DRAW + problem.id, sample_index=index)),
+                    draw(problem_id=problem.id, sample_index=index),
+                    drafts.get((place, index)),
+                    problem.tier,
+                )
+                for index, judged in enumerate(judged_G)
             ],
-            draws_G,
-            drafts_G,
-            tier=problem.tier,
             rules=rules,
         )
-        for rollouts_G, programs_G, verdicts_G, draws_G, drafts_G, reward_draws_G, problem in zip(
-            rollouts_P_G,
-            programs_P_G,
-            verdicts_P_G,
-            draws_P_G,
-            drafts_P_G,
-            reward_draws_P_G,
-            problems_P,
-            strict=True,
-        )
+        for place, (problem, judged_G) in enumerate(zip(problems_P, judged_P_G, strict=True))
     ]
 
 
@@ -141,13 +120,13 @@ def score_heldout(
     extract: Extractor = USUAL,
 ) -> list[list[ScoredRollout]]:
     """Judge held-out samples: rewards, but no advantages."""
-    programs_P_G, verdicts_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=extract)
+    judged_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=extract)
     return [
         [
             ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", problem.tier, index)
-            for index, (rollout, program, verdict) in enumerate(zip(*group, strict=True))
+            for index, (rollout, program, verdict) in enumerate(judged_G)
         ]
-        for problem, *group in zip(problems_P, rollouts_P_G, programs_P_G, verdicts_P_G, strict=True)
+        for problem, judged_G in zip(problems_P, judged_P_G, strict=True)
     ]
 
 
@@ -162,119 +141,46 @@ def judge_rollouts(
     *,
     judge: BatchJudge,
     extract: Extractor = USUAL,
-) -> tuple[list[list[Program]], list[list[Verdict]]]:
+) -> list[list[tuple[Rollout, Program, Verdict]]]:
     """Extract and judge the programs of all rollouts in one batch."""
-    programs_P_G = [
-        [read_program(rollout, problem, extract) for rollout in rollouts_G]
+    read = [
+        (rollout, read_program(rollout, problem, extract), problem)
         for problem, rollouts_G in zip(problems_P, rollouts_P_G, strict=True)
+        for rollout in rollouts_G
     ]
-    flat_programs = [program for programs_G in programs_P_G for program in programs_G]
-    flat_problems = [problem for problem, programs_G in zip(problems_P, programs_P_G, strict=True) for _ in programs_G]
-    verdicts = iter(judge.judge(flat_programs, flat_problems))
-    return programs_P_G, [[next(verdicts) for _ in programs_G] for programs_G in programs_P_G]
+    verdicts = judge.judge([program for _, program, _ in read], [problem for *_, problem in read])
+    judged = iter([(rollout, program, verdict) for (rollout, program, _), verdict in zip(read, verdicts, strict=True)])
+    return [[next(judged) for _ in rollouts_G] for rollouts_G in rollouts_P_G]
 
 
-def _judge_drafts(
-    rollouts_P_G: Sequence[Sequence[Rollout]],
-    programs_P_G: Sequence[Sequence[Program]],
-    draws_P_G: Sequence[Sequence[float]],
-    problems_P: Sequence[Problem],
-    *,
-    judge: BatchJudge,
-    rules: Rules,
-) -> list[list[Verdict | None]]:
-    """Judge the incomplete programs that the mask needs verdicts on; None for the others."""
-    wanted = [
-        (place, index, replace(program, code=program.draft), problem)
-        for place, problem in enumerate(problems_P)
-        for index, (rollout, program, draw) in enumerate(
-            zip(rollouts_P_G[place], programs_P_G[place], draws_P_G[place], strict=True)
-        )
-        if rules.wants_draft(rollout, program, draw=draw)
-    ]
-    drafts_P_G: list[list[Verdict | None]] = [[None] * len(rollouts_G) for rollouts_G in rollouts_P_G]
-    if wanted:
-        verdicts = judge.judge([program for *_, program, _ in wanted], [problem for *_, problem in wanted])
-        for (place, index, *_), verdict in zip(wanted, verdicts, strict=True):
-            drafts_P_G[place][index] = verdict
-    return drafts_P_G
-
-
-def _build_mask(masking: Masking) -> Mask:
-    if isinstance(masking, ConditionalMasking):
-        return partial(
-            mask_conditional,
-            rho=masking.rho,
-            repeat_window_tokens=masking.repeat_window_tokens,
-            repeat_detection=masking.repeat_detection,
-            non_incorrect=masking.non_incorrect,
-        )
-    if isinstance(masking, OwnMasking):
-        return build_own_mask(masking)
-    return mask_all if isinstance(masking, MaskAll) else mask_none
-
-
-def _build_penalty(masking: Masking, max_response_tokens: int) -> Penalty:
-    if isinstance(masking, SoftPenalty):
-        return partial(penalise_length, max_response_tokens=max_response_tokens, window_tokens=masking.window_tokens)
-    if isinstance(masking, StopProperly):
-        return partial(penalise_truncation, factor=masking.factor, penalty=masking.penalty)
-    return penalise_nothing
-
-
-def decide_group(
-    rollouts_G: Sequence[Rollout],
-    programs_G: Sequence[Program],
-    verdicts_G: Sequence[Verdict],
-    worth_G: Sequence[Reward],
-    draws_G: Sequence[float],
-    drafts_G: Sequence[Verdict | None],
-    *,
-    tier: str | None,
-    rules: Rules,
-) -> list[ScoredRollout]:
-    """Decide penalties, masks and advantages of a judged group.
-
-    Args:
-        rollouts_G: the responses to one problem.
-        programs_G: their programs.
-        verdicts_G: the judgements on those.
-        worth_G: what each is worth by itself, `rules.reward`.
-        draws_G: see `draw_uniform`.
-        drafts_G: the judgements on incomplete programs, where the mask asked for them.
-        tier: of the problem.
-        rules: how rewards become advantages, and whose becomes zero.
-    """
-    penalties_G = [
-        rules.penalise(rollout, worth.total or 0.0) for rollout, worth in zip(rollouts_G, worth_G, strict=True)
-    ]
+def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[ScoredRollout]:
+    """Decide penalties, masks and advantages of the responses to one problem."""
+    masking, limit = rules.masking, rules.max_response_tokens
+    penalties_G = [masking.penalise(one.rollout, one.worth.total or 0.0, max_response_tokens=limit) for one in judged_G]
     rewards_G = [
-        None if worth.total is None else worth.total + penalty
-        for worth, penalty in zip(worth_G, penalties_G, strict=True)
+        None if one.worth.total is None else one.worth.total + penalty
+        for one, penalty in zip(judged_G, penalties_G, strict=True)
     ]
     reasons_G = [
-        rules.mask(rollout, program, verdict, draw=draw, draft=draft)
-        for rollout, program, verdict, draw, draft in zip(
-            rollouts_G, programs_G, verdicts_G, draws_G, drafts_G, strict=True
-        )
+        masking.why_masked(one.rollout, one.program, one.verdict, draw=one.draw, draft=one.draft) for one in judged_G
     ]
-    is_baseline_theirs = rules.leave_out_of != "baseline"
+    has_no_baseline = masking.excluded_from == "baseline"
     advantages_G = rules.advantage(
-        [r if is_baseline_theirs or not reason else None for r, reason in zip(rewards_G, reasons_G, strict=True)]
+        [None if reason and has_no_baseline else r for r, reason in zip(rewards_G, reasons_G, strict=True)]
     )
     return [
         ScoredRollout(
-            rollout=rollouts_G[index],
-            program=programs_G[index],
-            verdict=verdicts_G[index],
+            rollout=one.rollout,
+            program=one.program,
+            verdict=one.verdict,
             reward=rewards_G[index],
             advantage=0.0 if reason else advantages_G[index],
             masked_why=str(reason) if reason else "",
-            tier=tier,
+            tier=one.tier,
             sample_index=index,
             length_penalty=penalties_G[index],
-            rewards=worth_G[index].parts,
-            counts=not reason or rules.leave_out_of == "gradient",
+            rewards=one.worth.parts,
+            counts=not reason or masking.excluded_from == "gradient",
         )
-        for index, reason in enumerate(reasons_G)
+        for index, (one, reason) in enumerate(zip(judged_G, reasons_G, strict=True))
     ]

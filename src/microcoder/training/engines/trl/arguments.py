@@ -17,7 +17,6 @@ from microcoder.training.batching import Batches
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.trl.losses import translate_loss
 from microcoder.training.engines.trl.vllm_backend import vllm_arguments
-from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.optimizer_config import IN_STEPS
 from microcoder.training.trl_options import RECIPE_KEYS
 
@@ -27,12 +26,11 @@ def build_arguments(
 ) -> GRPOConfig:
     """Translate a recipe into TRL's arguments; how long prompts are matters to vLLM alone."""
     on_gpu = torch.cuda.is_available()
-    model, algorithm, optimizer = config.model, config.algorithm, config.optimizer
-    computes_in_bfloat16 = isinstance(model, HuggingFaceModel) and model.compute_dtype == "bfloat16"
+    model, algorithm, optimizer = config.weights, config.algorithm, config.optimizer
     decided: dict[str, Any] = dict(
         output_dir=str(output_dir),
         use_cpu=not on_gpu,
-        bf16=computes_in_bfloat16,
+        bf16=model.compute_dtype == "bfloat16",
         seed=config.seed,
         # The order of the problems is ours (`schedules.order_problems`), so that it survives a resume.
         shuffle_dataset=False,
@@ -64,7 +62,7 @@ def build_arguments(
         adam_beta1=optimizer.beta1,
         adam_beta2=optimizer.beta2,
         max_grad_norm=optimizer.max_grad_norm,
-        gradient_checkpointing=isinstance(model, HuggingFaceModel) and model.gradient_checkpointing,
+        gradient_checkpointing=model.gradient_checkpointing,
         logging_steps=1,
         # Checkpoints are asked for at step boundaries by the trainer, and evaluation is ours.
         save_strategy="no",

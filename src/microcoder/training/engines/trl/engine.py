@@ -20,7 +20,7 @@ from microcoder.training.chat import check_options, encode_prompts
 from microcoder.training.checkpoints import STAGING, copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engine_inputs import EngineInputs
+from microcoder.training.engines import EngineInputs
 from microcoder.training.engines.trl.arguments import build_arguments
 from microcoder.training.engines.trl.trainer import MicroCoderTrainer, ProbeMade
 from microcoder.training.engines.trl.vllm_backend import (
@@ -30,7 +30,6 @@ from microcoder.training.engines.trl.vllm_backend import (
     require_vllm,
 )
 from microcoder.training.interrupts import stop_between_steps
-from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.observer import Observer
 from microcoder.training.optimizer_config import require_optimizer
 from microcoder.training.tasks import Tasks
@@ -39,7 +38,7 @@ from microcoder.training.weights import load_checkpoint, silence_transformers
 
 
 def _processes() -> PartialState:
-    # The first call decides for the process; without a GPU it must be told to talk over gloo.
+    # The first call decides for the process; without a GPU it must choose gloo.
     return PartialState(cpu=not torch.cuda.is_available())
 
 
@@ -82,11 +81,10 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     cut_batches(config, num_processes=_processes().num_processes)
     require_optimizer(config.optimizer)
     require_vllm(config)
-    source = find_model(config, observer)
-    model = config.model
-    revision, dtype = (model.revision, model.dtype) if isinstance(model, HuggingFaceModel) else (None, "float32")
-    attention = model.attn_implementation if isinstance(model, HuggingFaceModel) else None
-    weights, tokenizer = load_checkpoint(source, revision=revision, dtype=dtype, attn_implementation=attention)
+    source, model = find_model(config, observer), config.weights
+    weights, tokenizer = load_checkpoint(
+        source, revision=model.revision, dtype=model.dtype, attn_implementation=model.attn_implementation
+    )
     check_options(tokenizer, config.prompt.chat_template_options)
     return Policy(weights, tokenizer, source)
 
@@ -102,10 +100,10 @@ def train(
     config, run = inputs.config, inputs.run
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
     torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
-    trainer = _build_trainer(inputs, run_clock)
+    trainer = build_trainer(inputs, run_clock)
     for callback in callbacks:
         trainer.add_callback(callback)
-    with stop_between_steps(trainer, inputs.observer), name_lost_server(config):
+    with stop_between_steps(trainer.request_stop, inputs.observer), name_lost_server(config):
         trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
     if trainer.steps_done < config.num_steps:
         raise KeyboardInterrupt
@@ -113,18 +111,22 @@ def train(
 
 def probe(inputs: EngineInputs) -> None:
     """Probe the untrained model and record the temperature that was chosen; train nothing."""
-    trainer = _build_trainer(inputs, RunClock())
+    trainer = build_trainer(inputs, RunClock())
     trainer.ends_after_probe = True
     # As training begins, and only then, the model is wrapped as it will be trained: precision, shards, sampler.
     with suppress(ProbeMade), name_lost_server(inputs.config):
         trainer.train()
 
 
-def _build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrainer:
-    config, tasks, run = inputs.config, inputs.tasks, inputs.run
-    policy: Policy = inputs.policy
+def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrainer:
+    """Return the trainer of a run, its sampler loaded and checked.
+
+    Raises:
+        ConfigError: TRL or vLLM refuses the recipe.
+    """
+    config, policy = inputs.config, inputs.policy
     batches = cut_batches(config, num_processes=_processes().num_processes)
-    longest = _longest_prompt_tokens(config, policy, tasks)
+    longest = _longest_prompt_tokens(config, policy, inputs.tasks)
     check_model_length(
         config,
         model_tokens=getattr(policy.model.config, "max_position_embeddings", None),
@@ -132,20 +134,13 @@ def _build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrain
     )
     try:
         with name_lost_server(config):
+            staging = inputs.run.checkpoints / STAGING
             trainer = MicroCoderTrainer(
-                config=config,
+                inputs,
                 batches=batches,
-                arguments=build_arguments(
-                    config, batches, output_dir=run.checkpoints / STAGING, longest_prompt_tokens=longest
-                ),
-                model=policy.model,
-                tokenizer=policy.tokenizer,
+                arguments=build_arguments(config, batches, output_dir=staging, longest_prompt_tokens=longest),
                 peft_config=build_adapter(config),
-                tasks=tasks,
-                judge=inputs.judge,
-                run=run,
                 run_clock=run_clock,
-                observer=inputs.observer,
             )
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
@@ -163,12 +158,12 @@ def _longest_prompt_tokens(config: TrainConfig, policy: Policy, tasks: Tasks) ->
 
 def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, target: Path) -> None:
     """Write a checkpoint as an ordinary Hugging Face folder, adapters merged into the weights they adapt."""
-    if not isinstance(config.model, HuggingFaceModel) or config.model.lora is None:
+    if config.weights.lora is None:
         copy_model(checkpoint, target)
         return
     # Loaded anew: TRL has put the adapter's layers into `policy.model` itself.
     base = AutoModelForCausalLM.from_pretrained(
-        policy.source, revision=config.model.revision, dtype=getattr(torch, config.model.dtype)
+        policy.source, revision=config.weights.revision, dtype=getattr(torch, config.weights.dtype)
     )
     adapted = PeftModel.from_pretrained(base, str(checkpoint))
     with new_folder(target) as partial:
@@ -178,15 +173,13 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
 
 def build_adapter(config: TrainConfig) -> LoraConfig | None:
     """Return the LoRA adapter of a recipe; None trains all weights."""
-    if not isinstance(config.model, HuggingFaceModel) or config.model.lora is None:
+    if (lora := config.weights.lora) is None:
         return None
-    lora = config.model.lora
-    modules = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
     return LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
-        target_modules=modules,
+        target_modules=lora.peft_modules,
         exclude_modules=list(lora.exclude_modules) or None,
         modules_to_save=list(lora.modules_to_save) or None,
         use_rslora=lora.use_rslora,

@@ -16,7 +16,7 @@ from trl import GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
 from microcoder.errors import TrainingError
-from microcoder.training.engines.trl.generation import OnLanded, can_continue, count_rows, sample_responses
+from microcoder.training.generation import OnLanded, can_continue, count_rows, sample_responses
 
 ROWS_PER_FORWARD = 32
 """On a CPU, where a small forward costs no more by the token than a large one and shares less padding."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from microcoder.training.algorithm_config import AlgorithmConfig
-from microcoder.training.entropy_config import AdaptiveEntropy, EntropyBonus
+from microcoder.training.algorithm_config import AdaptiveEntropy, AlgorithmConfig, EntropyBonus
 from microcoder.training.loss_config import (
     CispoLoss,
     ClippedLoss,

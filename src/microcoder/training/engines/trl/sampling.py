@@ -7,9 +7,11 @@ temperature, silently. Ratios must be taken at the sampling temperature (paper, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import CellType, FunctionType
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +19,7 @@ from torch import nn
 from trl import GRPOTrainer
 
 from microcoder.errors import TrainingError
+from microcoder.metrics import ScoredRollout
 
 
 def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_tokens: int) -> None:
@@ -103,3 +106,26 @@ def _wrapped_functions(model: nn.Module) -> Iterator[FunctionType]:
         seen.add(id(function))
         yield function
         todo.extend(cell.cell_contents for cell in function.__closure__ or () if callable(cell.cell_contents))
+
+
+@dataclass(frozen=True, slots=True)
+class SampledGroup:
+    """One problem's samples: TRL's rows, what TRL generated for them, and our decisions."""
+
+    inputs: Sequence[dict[str, Any]]
+    generated: Sequence[tuple[Any, ...]]
+    """A row each: prompt ids, completion ids, completion, log-probs of the sampler or None."""
+    scored: list[ScoredRollout]
+
+
+def split_generated(generated: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Cut what `GRPOTrainer._generate` returns into rows."""
+    prompt_ids, completion_ids, _, completions, logprobs, *_ = generated
+    return list(zip(prompt_ids, completion_ids, completions, logprobs or [None] * len(completion_ids), strict=True))
+
+
+def join_generated(groups: Sequence[SampledGroup]) -> tuple[Any, ...]:
+    """Return the rows of groups as `GRPOTrainer._generate` would (no tools, no images: we use neither)."""
+    rows = [row for group in groups for row in group.generated]
+    prompt_ids, completion_ids, completions, logprobs = (list(column) for column in zip(*rows, strict=True))
+    return prompt_ids, completion_ids, None, completions, None if logprobs[0] is None else logprobs, {}, None, []

@@ -13,43 +13,36 @@ from typing import Any, TypeVar
 from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
-from microcoder.evaluator.protocols import BatchJudge
 from microcoder.metrics import ScoredRollout
-from microcoder.runs import RunDirectory
 from microcoder.training.algorithm.filtering import sample_mixed_groups
 from microcoder.training.algorithm.schedules import order_problems, staged_value
 from microcoder.training.algorithm.scoring import Rules, build_rules, read_program, score_heldout, score_rollouts
-from microcoder.training.algorithm.temperature import transitions
 from microcoder.training.algorithm_config import DynamicFiltering
 from microcoder.training.batching import Batches
-from microcoder.training.chat import opens_thinking, render_chat
+from microcoder.training.chat import RolloutReader, opens_thinking, render_chat
 from microcoder.training.checkpoints import STAGING, best_step, publish_checkpoint
 from microcoder.training.clocks import PhaseClock, RunClock
-from microcoder.training.config import TrainConfig
 from microcoder.training.early_judging import EarlyJudge
+from microcoder.training.engines import EngineInputs
 from microcoder.training.engines.trl.frugal import FrugalGRPOTrainer
-from microcoder.training.engines.trl.resampling import SampledGroup, join_generated, split_generated
-from microcoder.training.engines.trl.sampling import apart, set_sampling, start_sampler
-from microcoder.training.engines.trl.token_figures import Watched, add_tokens, watch_tokens
-from microcoder.training.extractor_config import build_extractor
-from microcoder.training.mismatch import correct_mismatch, note_mismatch
-from microcoder.training.observer import Observer
-from microcoder.training.probe import (
-    choose_tasks,
-    has_probe,
-    read_temperature,
-    record_probe,
-    summarise_point,
-    summarise_sweep,
+from microcoder.training.engines.trl.sampling import (
+    SampledGroup,
+    apart,
+    join_generated,
+    set_sampling,
+    split_generated,
+    start_sampler,
 )
-from microcoder.training.recorder import record_evaluation, record_step, refuse_divergence
-from microcoder.training.reward_config import build_rewards
-from microcoder.training.rollouts import RolloutReader
+from microcoder.training.engines.trl.token_figures import Watched, add_tokens, watch_tokens
+from microcoder.training.mismatch import correct_mismatch, note_mismatch
+from microcoder.training.probe import choose_tasks, has_probe, measure_grid, probe_digest, write_probe
+from microcoder.training.recorder import Recorder, summarise_step
+from microcoder.training.reward_config import build_extractor, build_rewards
 from microcoder.training.sampling_config import DiversityTemperature
-from microcoder.training.tasks import Task, Tasks
+from microcoder.training.tasks import Task
 from microcoder.types import Prompt, Rollout
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -76,29 +69,29 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def __init__(
         self,
+        inputs: EngineInputs,
         *,
-        config: TrainConfig,
         batches: Batches,
         arguments: GRPOConfig,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
         peft_config: LoraConfig | None,
-        tasks: Tasks,
-        judge: BatchJudge,
-        run: RunDirectory,
         run_clock: RunClock,
-        observer: Observer,
     ) -> None:
+        config, tasks, tokenizer = inputs.config, inputs.tasks, inputs.policy.tokenizer
         self.config, self.batches = config, batches
-        self.judge, self.run, self.run_clock, self.observer = judge, run, run_clock, observer
+        self.judge, self.run, self.run_clock, self.observer = inputs.judge, inputs.run, run_clock, inputs.observer
         self.train_tasks = {task.problem.id: task for task in tasks.train}
         self.heldout_tasks = tasks.heldout
         self.step_limit = config.rollout.max_response_tokens
         self.rewards = build_rewards(config.rewards)
         self.extract = build_extractor(config.extractor)
         self.rules = self._build_rules(self.step_limit)
-        self._history: list[dict[str, Any]] | None = None
-        self.clock = PhaseClock(observer)
+        self.recorder = Recorder(
+            inputs.run,
+            schedule=config.rollout.temperature,
+            watch=config.rollout.diversity_watch,
+            learning_rate=config.optimizer.learning_rate,
+        )
+        self.clock = PhaseClock(inputs.observer)
         self.tokenizer = tokenizer
         self.is_chat = tokenizer.chat_template is not None
         self.opens_thinking = opens_thinking(tokenizer, config.prompt.chat_template_options)
@@ -108,11 +101,11 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
         self._asked: Sequence[Task] = ()
-        self._early = EarlyJudge(judge)
+        self._early = EarlyJudge(inputs.judge)
         self._updates: list[dict[str, float]] = []
         self._watched: Watched | None = None
         super().__init__(
-            model=model,
+            model=inputs.policy.model,
             args=arguments,
             reward_funcs=self._reward,
             train_dataset=self._order(tasks.train),
@@ -127,6 +120,11 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     def steps_done(self) -> int:
         """Whole steps behind us."""
         return self.state.global_step // self.batches.updates_per_step
+
+    def request_stop(self) -> bool:
+        """Ask to stop after the step; return False if that was asked before."""
+        is_new, self.stop_requested = not self.stop_requested, True
+        return is_new
 
     # --- sampling and scoring: one call a step ---------------------------------------------------------------
 
@@ -191,9 +189,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         """Decide on the process that has the recorded steps, and broadcast to the others."""
         decided: list[Any] = [None]
         if self.accelerator.is_main_process:
-            if self._history is None:
-                self._history = self.run.read_metrics()
-            decided = [read_temperature(self.run, self.config.rollout, step=self.steps_done + 1, history=self._history)]
+            decided = [self.recorder.step_temperature(self.steps_done + 1)]
         return broadcast_object_list(decided)[0]
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
@@ -228,11 +224,10 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             limit: of a response, in tokens.
         """
         self._early = early = EarlyJudge(self.judge)
-        reader = RolloutReader(self.tokenizer, self.eos_token_ids, self.opens_thinking)
 
         def begin(rows: Sequence[int], responses: Sequence[list[int]]) -> None:
             for row, response in zip(rows, responses, strict=True):
-                (rollout,) = reader.read(asked[row], [response], max_response_tokens=limit)
+                ((rollout,),) = self._rollouts([response], [asked[row]], limit)
                 early.begin(read_program(rollout, asked[row].problem, self.extract), asked[row].problem)
 
         # With a sibling limit verdicts depend on those before them: the judge then orders all of them itself.
@@ -277,7 +272,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         reader = RolloutReader(self.tokenizer, self.eos_token_ids, self.opens_thinking)
         groups = _cut(completion_ids, len(completion_ids) // len(tasks_P))
         return [
-            reader.read(task, group, max_response_tokens=max_response_tokens)
+            reader.read(task.problem.id, task.prompt.text, group, max_response_tokens=max_response_tokens)
             for task, group in zip(tasks_P, groups, strict=True)
         ]
 
@@ -286,9 +281,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     def evaluate_policy(self) -> None:
         """Sample, judge and record the held-out problems with separate random state."""
         settings = self.config.evaluation
-        start = time.perf_counter()
+        start, temperatures = time.perf_counter(), (settings.temperature, *settings.sweep_temperatures)
         with self.clock.phase("evaluate"):
-            groups, *others = (
+            sampled_T = [
                 self._sample_apart(
                     self.heldout_tasks,
                     num_samples=settings.samples_per_problem,
@@ -296,18 +291,15 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                     limit=settings.max_response_tokens or self.config.rollout.longest_response_tokens,
                     seed=settings.seed,
                 )
-                for temperature in (settings.temperature, *settings.sweep_temperatures)
-            )
+                for temperature in temperatures
+            ]
         if self.accelerator.is_main_process:
-            metrics = record_evaluation(
-                self.run,
-                groups,
-                step=self.steps_done,
-                temperature=settings.temperature,
-                seconds={"total": round(time.perf_counter() - start, 4)},
-                sweep=summarise_sweep(others, temperatures=settings.sweep_temperatures),
+            seconds = time.perf_counter() - start
+            metrics = self.recorder.record_evaluation(
+                sampled_T, step=self.steps_done, temperatures=temperatures, seconds=seconds
             )
-            self.observer.evaluation(metrics)
+            if metrics is not None:
+                self.observer.evaluation(metrics)
 
     def probe_temperatures(self) -> None:
         """Sample the untrained model over the grid of temperatures and record the choice with its reasons."""
@@ -315,19 +307,20 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         settings = rollout.temperature
         assert isinstance(settings, DiversityTemperature)
         chosen_tasks = choose_tasks(self.config, list(self.train_tasks.values()))
-        points = []
+
+        def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
+            return self._sample_apart(
+                chosen_tasks,
+                num_samples=rollout.num_samples,
+                temperature=temperature,
+                limit=rollout.max_response_tokens,
+                seed=self.config.evaluation.seed + 1 + number,
+            )
+
         with self.clock.phase("probe"):
-            for number, temperature in enumerate(settings.grid):
-                groups = self._sample_apart(
-                    chosen_tasks,
-                    num_samples=rollout.num_samples,
-                    temperature=temperature,
-                    limit=rollout.max_response_tokens,
-                    seed=self.config.evaluation.seed + 1 + number,
-                )
-                points.append(summarise_point(groups, temperature=temperature))
+            points = measure_grid(settings, sample)
         if self.accelerator.is_main_process:
-            self.observer.probe(record_probe(self.run, self.config, points))
+            self.observer.probe(write_probe(self.run, settings, points, digest=probe_digest(self.config)))
         self.accelerator.wait_for_everyone()
 
     def _sample_apart(
@@ -370,7 +363,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if "loss" not in logs:
             return
         update = {ours: float(logs[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in logs}
-        refuse_divergence(self.run, update, step=self.steps_done, learning_rate=self.config.optimizer.learning_rate)
+        self.recorder.refuse_divergence(update, step=self.steps_done)
         self._updates.append(update)
         if self.state.global_step % self.batches.updates_per_step == 0:
             self._record_step()
@@ -381,9 +374,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             self._scored_P_G, self._watched = add_tokens(self, self._watched, self._scored_P_G), None
         everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
-            rollout, self._history = self.config.rollout, self._history or []
-            recorded = record_step(
-                self.run,
+            metrics = summarise_step(
                 everyone,
                 step=step,
                 temperature=self.temperature,
@@ -391,11 +382,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
                 seconds=self.clock.read(),
                 filtered_P_G=filtered,
-                history=self._history,
-                watch=rollout.diversity_watch,
-                breaks=transitions(rollout.temperature),
             )
-            self._history.append(recorded.metrics.as_row())
+            recorded = self.recorder.record_step(everyone, metrics)
             self.observer.step(recorded.metrics, num_steps=self.config.num_steps)
             for alarm in recorded.new_alarms:
                 self.observer.note(f"step {step}: {alarm}")
@@ -448,14 +436,14 @@ class _StepBoundary(TrainerCallback):
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: object) -> None:
-        trainer = self.trainer
-        if trainer.config.rollout.temperature.kind == "diversity" and not has_probe(trainer.run, trainer.config):
+        trainer, config = self.trainer, self.trainer.config
+        if config.rollout.temperature.kind == "diversity" and not has_probe(trainer.run, probe_digest(config)):
             trainer.probe_temperatures()
         if trainer.ends_after_probe:
             raise ProbeMade
         if state.global_step == 0:
-            self.trainer.evaluate_policy()
-            self.trainer.clock.read()
+            trainer.evaluate_policy()
+            trainer.clock.read()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
         if state.global_step % self.trainer.batches.updates_per_step:

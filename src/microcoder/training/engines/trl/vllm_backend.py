@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from microcoder.errors import ConfigError, MicroCoderError, TrainingError
 from microcoder.training.config import TrainConfig
-from microcoder.training.vllm_config import VllmConfig
+from microcoder.training.sampling_config import VllmConfig
 
 OLDEST, NEWEST = "0.22.0", "0.31.0"
 """The versions of vLLM that TRL 1.16 supports."""
@@ -48,8 +48,6 @@ def require_vllm(config: TrainConfig) -> None:
     from vllm.platforms import current_platform  # pyrefly: ignore[missing-import]
 
     if current_platform.is_cpu():
-        from microcoder.training.engines.trl.vllm_cpu import make_trainable
-
         make_trainable()
 
 
@@ -182,3 +180,24 @@ def _served_tokens(vllm: VllmConfig) -> int | None:
 
 # vLLM's own progress and notes would break into our display.
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+
+
+def make_trainable() -> None:
+    """Let a vLLM that is loaded from now on on a CPU take weights again and again, in the precision they have.
+
+    Only to try a recipe, and for the tests. vLLM's CPU backend packs each weight for its own kernels and throws the
+    original away, so that weights cannot be sent a second time ("'Parameter' object has no attribute
+    'weight_loader'"); here it keeps them and multiplies as torch does. It also samples in 16 bits whatever the
+    checkpoint's precision; here it keeps to the checkpoint's.
+    """
+    import vllm.model_executor.layers.utils as layers  # pyrefly: ignore[missing-import]
+    from vllm.platforms.cpu import CpuPlatform  # pyrefly: ignore[missing-import]
+
+    layers.dispatch_cpu_unquantized_gemm = _multiply_plainly
+    CpuPlatform.supported_dtypes = property(lambda _: [torch.float32, torch.bfloat16, torch.float16])
+    # GiB; vLLM would take half of the machine's memory.
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+
+
+def _multiply_plainly(layer: torch.nn.Module, remove_weight: bool) -> None:
+    layer.cpu_linear = torch.nn.functional.linear  # type: ignore[assignment]

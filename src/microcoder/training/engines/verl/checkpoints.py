@@ -12,7 +12,7 @@ from microcoder.training.checkpoints import STAGING, publish_checkpoint
 
 
 def staging_folder(run: RunDirectory) -> Path:
-    """Return where verl is told to write checkpoints: trainer.default_local_dir."""
+    """Return where verl writes checkpoints: trainer.default_local_dir."""
     return (run.checkpoints / STAGING).absolute()
 
 

@@ -28,7 +28,7 @@ class Devices:
 
 
 def find_devices(settings: RayConfig) -> Devices:
-    """Return what a run will compute on, as the recipe and this machine have it.
+    """Return the devices of a run, by its recipe and this machine.
 
     Raises:
         ConfigError: the recipe leaves open what cannot be seen from here.
@@ -55,7 +55,7 @@ def find_devices(settings: RayConfig) -> Devices:
 
 
 def count_processes(settings: RayConfig) -> int:
-    """Return how many training processes a recipe means, as far as it can be told from here."""
+    """Return how many training processes a recipe means, as far as this machine knows."""
     try:
         return find_devices(settings).number
     except (ConfigError, ModuleNotFoundError):
@@ -83,16 +83,16 @@ def await_devices(settings: RayConfig, devices: Devices, *, observer: Observer) 
             "`ray start --head`, or leave the address out"
         ) from None
     try:
-        deadline, told = time.monotonic() + settings.start_seconds, -1
+        deadline, noted = time.monotonic() + settings.start_seconds, -1
         while (found := int(ray.cluster_resources().get("GPU", 0))) < devices.number:
             if time.monotonic() > deadline:
                 raise TrainingError(
                     f"the Ray cluster has {found} devices and the run wants {devices.number} (ray.num_nodes "
                     f"{devices.num_nodes} x ray.processes_per_node {devices.per_node}); add machines"
                 )
-            if found != told:
+            if found != noted:
                 observer.note(f"waiting for the Ray cluster: {found} of {devices.number} devices")
-                told = found
+                noted = found
             time.sleep(1.0)
     finally:
         ray.shutdown()

@@ -9,31 +9,81 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 from huggingface_hub import snapshot_download
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from microcoder.errors import ConfigError
+from microcoder.files import write_parquet
 from microcoder.runs import RunDirectory
+from microcoder.training.algorithm.schedules import order_problems
 from microcoder.training.batching import cut_batches
-from microcoder.training.chat import check_options, encode_prompts
+from microcoder.training.chat import check_options, encode_prompts, end_token_ids
 from microcoder.training.checkpoints import copy_model
 from microcoder.training.clocks import RunClock
 from microcoder.training.config import TrainConfig
-from microcoder.training.engine_inputs import EngineInputs
-from microcoder.training.engines.verl.data import write_data
+from microcoder.training.engines import EngineInputs
 from microcoder.training.engines.verl.devices import CPU, Devices, await_devices, find_devices
 from microcoder.training.engines.verl.launch import build_environment, run_verl
 from microcoder.training.engines.verl.settings import RunSettings
 from microcoder.training.engines.verl.translate import Launch, Place, check, translate
-from microcoder.training.model_config import HuggingFaceModel
 from microcoder.training.observer import Observer
 from microcoder.training.optimizer_config import require_optimizer
 from microcoder.training.probe import probe_digest
-from microcoder.training.rollouts import end_token_ids
-from microcoder.training.tasks import Tasks
+from microcoder.training.tasks import Task, Tasks
 from microcoder.training.warmstart import find_model
 from microcoder.training.weights import load_tokenizer, silence_transformers
+
+SOURCE = "microcoder"
+_TEXT = pa.string()
+_SCHEMA = pa.schema(
+    {
+        "data_source": _TEXT,
+        "prompt": pa.list_(pa.struct({"role": _TEXT, "content": _TEXT})),
+        "ability": _TEXT,
+        "reward_model": pa.struct({"style": _TEXT, "ground_truth": _TEXT}),
+        "extra_info": pa.struct({"index": pa.int64(), "problem_id": _TEXT, "language": _TEXT, "split": _TEXT}),
+    }
+)
+
+
+def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
+    """Write `train.parquet`, `heldout.parquet` and `problems.jsonl`.
+
+    Rows name their problem: its tests would otherwise travel with every sample. What each step asks is in the order of
+    the training rows, the same on every engine.
+    """
+    order = order_problems(
+        len(tasks.train),
+        num_steps=config.num_steps,
+        train_batch_size=config.batch.train_batch_size,
+        seed=config.seed,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_parquet(folder / "train.parquet", _rows(tasks.train, order, split="train"), _SCHEMA)
+    write_parquet(folder / "heldout.parquet", _rows(tasks.heldout, range(len(tasks.heldout)), split="heldout"), _SCHEMA)
+    with (folder / "problems.jsonl").open("w", encoding="utf-8") as file:
+        for problem in tasks.problems:
+            file.write(problem.model_dump_json() + "\n")
+
+
+def _rows(tasks: Sequence[Task], order: Sequence[int], *, split: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "data_source": SOURCE,
+            "prompt": tasks[index].prompt.as_chat(),
+            "ability": "code",
+            "reward_model": {"style": "rule", "ground_truth": ""},
+            "extra_info": {
+                "index": index,
+                "problem_id": tasks[index].problem.id,
+                "language": tasks[index].problem.language,
+                "split": split,
+            },
+        }
+        for index in order
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +97,7 @@ class StartingWeights:
 
 
 def require_verl() -> None:
-    """Refuse to go on without verl.
+    """Refuse to start without verl.
 
     Raises:
         ConfigError: it is not installed.
@@ -91,8 +141,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> StartingWeights:
     _require_packages(config, devices)
     source = find_model(config, observer)
     local = Path(source).is_dir()
-    revision = config.model.revision if isinstance(config.model, HuggingFaceModel) else None
-    folder = str(Path(source).absolute()) if local else snapshot_download(source, revision=revision)
+    folder = str(Path(source).absolute()) if local else snapshot_download(source, revision=config.weights.revision)
     tokenizer = load_tokenizer(folder)
     check_options(tokenizer, config.prompt.chat_template_options)
     try:
@@ -119,8 +168,7 @@ def _require_packages(config: TrainConfig, devices: Devices) -> None:
             f"as verl pins another torch for {backend} than the extra `train`: "
             f"pip install 'microcoder[insights]' 'verl[{backend}]==0.9.1'"
         )
-    asked = config.model.attn_implementation if isinstance(config.model, HuggingFaceModel) else None
-    if asked is None and find_spec("flash_attn") is None:
+    if config.weights.attn_implementation is None and find_spec("flash_attn") is None:
         raise ConfigError(
             "verl computes without padding by flash_attn, which is not installed; type: pip install flash-attn "
             "--no-build-isolation, or pass --model.attn-implementation sdpa (padded: slower, and more memory)"

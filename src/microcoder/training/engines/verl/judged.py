@@ -12,8 +12,7 @@ from pydantic import TypeAdapter
 from verl.utils.config import omega_conf_to_dataclass
 
 from microcoder.rewards import Reward
-from microcoder.training.chat import opens_thinking
-from microcoder.training.rollouts import RolloutReader, end_token_ids
+from microcoder.training.chat import RolloutReader, end_token_ids, opens_thinking
 from microcoder.types import Outcome, Verdict
 
 FIELD = "microcoder"

@@ -17,7 +17,7 @@ from microcoder.errors import TrainingError
 from microcoder.metrics import EvaluationMetrics, StepMetrics
 from microcoder.runs import RunDirectory
 from microcoder.serving.ray_start import allow_slow_start
-from microcoder.training.alarms import find_alarms
+from microcoder.training.alarms import find_alarms, select_new
 from microcoder.training.algorithm.temperature import transitions
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.recording import stop_file
@@ -62,6 +62,13 @@ def run_verl(
     begins = log_file.stat().st_size if log_file.exists() else 0
     command = [sys.executable, "-m", "verl.trainer.main_ppo", *launch.words]
     watcher = _Watcher(run, config, observer)
+
+    def ask() -> bool:
+        """Ask by a file that the trainer looks for: it runs in another process, perhaps on another machine."""
+        is_new = not stop_file(run).exists()
+        stop_file(run).touch()
+        return is_new
+
     observer.phase("start verl")
     with log_file.open("ab") as log:
         process = subprocess.Popen(
@@ -73,7 +80,7 @@ def run_verl(
             preexec_fn=_die_with_parent,
         )
         try:
-            with stop_between_steps(_Stopper(run), observer):
+            with stop_between_steps(ask, observer):
                 while process.poll() is None:
                     watcher.look()
                     time.sleep(POLL_SECONDS)
@@ -82,9 +89,9 @@ def run_verl(
             _end(process)
             stop_file(run).unlink(missing_ok=True)
     if process.returncode:
+        cause = find_cause(log_file, begins) or f"it ended with code {process.returncode}"
         raise TrainingError(
-            f"verl failed: {find_cause(log_file, begins) or f'it ended with code {process.returncode}'}; its log is "
-            f"{log_file}; the same command goes on from the last checkpoint"
+            f"verl failed: {cause}; its log is {log_file}; the same command resumes from the last checkpoint"
         )
 
 
@@ -96,21 +103,6 @@ def find_cause(log_file: Path, begins: int) -> str | None:
     found = [match for line in lines if (match := _ERROR.match(line.strip()))]
     found.sort(key=lambda match: match[1] in OWN_ERRORS)
     return f"{found[-1][2].strip()} ({found[-1][1]})" if found else None
-
-
-class _Stopper:
-    """Ctrl-C, as a file that the trainer looks for: it runs in another process, perhaps on another machine."""
-
-    def __init__(self, run: RunDirectory) -> None:
-        self._file = stop_file(run)
-
-    @property
-    def stop_requested(self) -> bool:
-        return self._file.exists()
-
-    @stop_requested.setter
-    def stop_requested(self, value: bool) -> None:
-        self._file.touch()
 
 
 class _Watcher:
@@ -147,18 +139,12 @@ class _Watcher:
         return size != before
 
     def _tell_step(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        metrics, rollout = StepMetrics(**rows[-1]), self._config.rollout
+        metrics, before, rollout = StepMetrics(**rows[-1]), rows[:-1], self._config.rollout
         self._observer.step(metrics, num_steps=self._config.num_steps)
-        known = rows[-2]["alarms"] if len(rows) > 1 else ()
-        alarms = find_alarms(
-            metrics,
-            diversities=[row["diversity"] for row in rows],
-            watch=rollout.diversity_watch,
-            breaks=transitions(rollout.temperature),
-        )
-        for alarm in alarms:
-            if alarm.name not in known:
-                self._observer.note(f"step {metrics.step}: {alarm}")
+        breaks = transitions(rollout.temperature)
+        alarms = find_alarms(metrics, history=before, watch=rollout.diversity_watch, breaks=breaks)
+        for alarm in select_new(alarms, before):
+            self._observer.note(f"step {metrics.step}: {alarm}")
 
 
 def _die_with_parent() -> None:

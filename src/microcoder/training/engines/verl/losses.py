@@ -1,7 +1,7 @@
 """The loss of a recipe in verl's terms: the function that computes it, how it is summed up, and the entropy term.
 
 verl's own words mislead in two places. Its CISPO has a lower clip, which the paper's has not: 1 - 1 is no bound. Its
-`gspo` is summed up as it is told to: the mean over responses of sums over tokens is LUSPO.
+`gspo` is summed up by `loss_agg_mode`: the mean over responses of sums over tokens is LUSPO.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from microcoder.errors import ConfigError
+from microcoder.training.algorithm_config import EntropyBonus
 from microcoder.training.config import TrainConfig
 from microcoder.training.engines.verl.devices import Devices
-from microcoder.training.entropy_config import EntropyBonus
 from microcoder.training.loss_config import (
     CispoLoss,
     ClipCovLoss,

@@ -1,4 +1,4 @@
-"""Our names in verl's registries, and how verl's processes are told; imports nothing of verl."""
+"""Our names in verl's registries; imports nothing of verl."""
 
 from __future__ import annotations
 

@@ -17,39 +17,31 @@ from types import ModuleType
 from microcoder.training.engines.verl.names import AGENT_LOOP, PACKAGE, REWARD_MANAGER
 
 
-def _enter_trainers(module: ModuleType) -> None:
-    importlib.import_module(f"{PACKAGE}.trainer").register()
-
-
-def _enter_estimators(module: ModuleType) -> None:
-    importlib.import_module(f"{PACKAGE}.groups").register(module.ADV_ESTIMATOR_REGISTRY)
-
-
 def _enter_agent_loop(module: ModuleType) -> None:
     module._agent_loop_registry[AGENT_LOOP] = {"_target_": f"{PACKAGE}.sampling.SingleTurn"}
 
 
-def _enter_reward_manager(module: ModuleType) -> None:
-    module.register(REWARD_MANAGER)(importlib.import_module(f"{PACKAGE}.reward").JudgeRewardManager)
+def _own(name: str) -> ModuleType:
+    return importlib.import_module(f"{PACKAGE}.{name}")
 
 
 def _forget_trl(module: ModuleType) -> None:
     # verl patches a class for critics wherever TRL is installed; TRL has dropped it. Looked for without an import.
     trl = importlib.util.find_spec("trl")
-    if trl is not None and not any(Path(place, "experimental", "ppo").exists() for place in _places(trl)):
+    if trl is not None and not any(
+        Path(place, "experimental", "ppo").exists() for place in trl.submodule_search_locations or ()
+    ):
         module.is_trl_available = lambda: False  # type: ignore[attr-defined]
-
-
-def _places(spec: ModuleSpec) -> Sequence[str]:
-    return list(spec.submodule_search_locations or ())
 
 
 HOOKS: Mapping[str, Callable[[ModuleType], None]] = {
     "verl.utils.import_utils": _forget_trl,
-    "verl.trainer.ppo.core_algos": _enter_estimators,
-    "verl.trainer.ppo.v1": _enter_trainers,
+    "verl.trainer.ppo.core_algos": lambda module: _own("groups").register(module.ADV_ESTIMATOR_REGISTRY),
+    "verl.trainer.ppo.v1": lambda _: _own("trainer").register(),
     "verl.experimental.agent_loop.agent_loop": _enter_agent_loop,
-    "verl.experimental.reward_loop.reward_manager": _enter_reward_manager,
+    "verl.experimental.reward_loop.reward_manager": lambda module: module.register(REWARD_MANAGER)(
+        _own("reward").JudgeRewardManager
+    ),
 }
 
 

@@ -21,17 +21,15 @@ from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge
 from microcoder.evaluator.protocols import Judging
-from microcoder.formats.verl import problem_of_reward
+from microcoder.formats.once import problem_of_reward
 from microcoder.training.algorithm.masking import draw_uniform
 from microcoder.training.algorithm.scoring import REWARD_DRAW
 from microcoder.training.engines.verl.asking import COLUMN, problem_name
 from microcoder.training.engines.verl.judged import FIELD, Judged, build_reader
 from microcoder.training.engines.verl.settings import PluginSettings, read_settings, refuse_idle
-from microcoder.training.extractor_config import build_extractor
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.training.judging import connect
-from microcoder.training.masking_config import ConditionalMasking
-from microcoder.training.reward_config import build_rewards
+from microcoder.training.reward_config import build_extractor, build_rewards
 from microcoder.types import Problem
 
 _PROBLEMS_KEPT = 256
@@ -90,10 +88,6 @@ class JudgeRewardManager(RewardManagerBase):
         self.rewards, self.extract = build_rewards(self.settings.rewards), build_extractor(self.settings.extractor)
         self.reader, self.judge = build_reader(config, tokenizer), open_judge(self.settings.evaluator)
         self.problems = None if self.settings.problems is None else ProblemFile(self.settings.problems)
-        masking = self.settings.masking
-        self._may_ask_drafts = (
-            isinstance(masking, ConditionalMasking) and masking.non_incorrect == "correct_or_unfailed"
-        )
         self._limit = config.data.max_response_length
 
     async def run_single(self, data: Any) -> dict[str, Any]:
@@ -121,11 +115,11 @@ class JudgeRewardManager(RewardManagerBase):
         problem = await asyncio.to_thread(self._find_problem, row, extra)
         name, sampling = problem_name(extra, source), row.get(COLUMN) or {"max_response_tokens": self._limit, "step": 0}
         limit = sampling["max_response_tokens"]
-        rollout = self.reader.read_one(name, "", token_ids, max_response_tokens=limit)
+        (rollout,) = self.reader.read(name, "", [token_ids], max_response_tokens=limit)
         program = self.extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
         verdict = await self.judge.judge_async(program, problem)
         draft = None
-        if self._may_ask_drafts and program.is_incomplete and program.draft is not None:
+        if self.settings.masking.asks_drafts and program.is_incomplete and program.draft is not None:
             draft = await self.judge.judge_async(replace(program, code=program.draft), problem)
         draw = draw_uniform(
             seed=self.settings.seed,

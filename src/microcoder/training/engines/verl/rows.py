@@ -19,10 +19,10 @@ from microcoder.extract import Extractor
 from microcoder.metrics import ScoredRollout
 from microcoder.rewards import score_verdict
 from microcoder.training.algorithm.masking import draw_uniform
-from microcoder.training.algorithm.scoring import Rules, decide_group
+from microcoder.training.algorithm.scoring import JudgedRollout, Rules, decide_group
+from microcoder.training.chat import RolloutReader
 from microcoder.training.engines.verl.asking import COLUMN, problem_name
 from microcoder.training.engines.verl.judged import Judged
-from microcoder.training.rollouts import RolloutReader
 from microcoder.types import Program, Rollout
 
 _FIELDS = ["responses", "rm_scores", "extra_fields", "extra_info", "data_source", "raw_prompt", COLUMN]
@@ -67,10 +67,10 @@ def read_sessions(
         limit = row[COLUMN]["max_response_tokens"] if row[COLUMN] else max_response_tokens
         extra = (row["extra_fields"] or {}).get("reward_extra_info") or {}
         chat = row["raw_prompt"]
-        rollout = reader.read_one(
+        (rollout,) = reader.read(
             problem_name(row["extra_info"], row["data_source"] or ""),
             str(chat[-1]["content"]) if chat else "",
-            row["responses"],
+            [row["responses"]],
             max_response_tokens=limit,
         )
         language = (row["extra_info"] or {}).get("language", "python")
@@ -111,16 +111,18 @@ def decide(
     """Decide the advantages of a step's groups, by the functions that every engine calls."""
     return [
         decide_group(
-            [session.rollout for session in group],
-            [session.program for session in group],
-            [session.judged.verdict for session in group],
-            [session.judged.worth for session in group],
             [
-                draw_uniform(seed=seed, step=step, problem_id=session.rollout.problem_id, sample_index=session.index)
-                for session in group
+                JudgedRollout(
+                    one.rollout,
+                    one.program,
+                    one.judged.verdict,
+                    one.judged.worth,
+                    draw_uniform(seed=seed, step=step, problem_id=one.rollout.problem_id, sample_index=one.index),
+                    one.judged.draft,
+                    one.judged.tier,
+                )
+                for one in group
             ],
-            [session.judged.draft for session in group],
-            tier=group[0].judged.tier,
             rules=rules,
         )
         for group in groups

@@ -40,7 +40,7 @@ class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type
 
 
 class SamplingManager(AgentLoopManagerTQ):
-    """verl's manager, told by the trainer how the next prompts are sampled."""
+    """verl's manager, whose `sampling` the trainer sets before each round of prompts."""
 
     sampling: Sampling | None = None
 

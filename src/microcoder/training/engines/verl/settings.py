@@ -1,4 +1,4 @@
-"""What the plug-in is told: verl's own configuration with a table `microcoder` beside it, `+microcoder.KEY=VALUE`.
+"""Settings of the plug-in: verl's own configuration with a table `microcoder` beside it, `+microcoder.KEY=VALUE`.
 
 Each key is a table or key of a recipe under the same name, so that a verl user and a recipe say the same thing alike.
 """
@@ -8,28 +8,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, Tag, ValidationError
+from pydantic import Field, ValidationError
 
-from microcoder.config import Config, kind_or
+from microcoder.config import Config
 from microcoder.errors import ConfigError
 from microcoder.faults import explain_fault
 from microcoder.training.algorithm.advantages import ADVANTAGES
+from microcoder.training.algorithm.masking import ConditionalMasking, Masking
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.engines.verl.asking import MANAGER
 from microcoder.training.engines.verl.names import REWARD_MANAGER, TRAINER_MODE
-from microcoder.training.extractor_config import ExtractorConfig
 from microcoder.training.judge_config import EvaluatorConfig
-from microcoder.training.masking_config import ConditionalMasking, Masking
-from microcoder.training.reward_config import RewardConfig
-from microcoder.training.sampling_config import (
-    AblationRamp,
-    ConstantTemperature,
-    DiversityTemperature,
-    DiversityWatch,
-    LengthStage,
-    StagedTemperature,
-)
-from microcoder.training.vllm_config import MismatchConfig
+from microcoder.training.reward_config import ExtractorConfig, RewardConfig
+from microcoder.training.sampling_config import DiversityWatch, LengthStage, MismatchConfig, Temperature
 
 ESTIMATORS = "microcoder_"
 """Our advantages among verl's estimators: this, and the name of `microcoder.training.algorithm.advantages`."""
@@ -59,16 +50,7 @@ class PluginSettings(Config):
     advantage: str | None = None
     """With algorithm.adv_estimator=microcoder_own: path/to/file.py:function."""
     advantage_options: dict[str, Any] = Field(default={})
-    temperature: (
-        Annotated[
-            Annotated[ConstantTemperature, Tag("constant")]
-            | Annotated[StagedTemperature, Tag("staged")]
-            | Annotated[DiversityTemperature, Tag("diversity")]
-            | Annotated[AblationRamp, Tag("ablation_ramp")],
-            kind_or("constant"),
-        ]
-        | None
-    ) = None
+    temperature: Temperature | None = None
     """None: actor_rollout_ref.rollout.temperature, throughout."""
     diversity_watch: DiversityWatch = DiversityWatch()
     max_response_tokens: int | None = Field(default=None, ge=1)
@@ -159,7 +141,6 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
     )
     is_ours, is_judged = estimator.startswith(ESTIMATORS), reward.reward_manager.name == REWARD_MANAGER
     correction = algorithm.get("rollout_correction") or {}
-    leaves_out = getattr(settings.masking, "leave_out_of", "gradient")
     staged = [stage.max_response_tokens for stage in settings.length_stages]
     limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
     usual, problems = PluginSettings(), settings.problems
@@ -196,7 +177,7 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             f"use data.max_response_length={limit}",
         ),
         (
-            leaves_out == "denominator"
+            settings.masking.excluded_from == "denominator"
             and actor.loss_agg_mode != "token-mean"
             and not (actor.use_kl_loss or actor.entropy_coeff),
             "microcoder.masking's leave_out_of:denominator is about a loss divided by tokens; use "
@@ -208,7 +189,7 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
             f"reward.reward_manager.name={REWARD_MANAGER}, or leave it out",
         ),
         (
-            getattr(settings.masking, "non_incorrect", "") == "correct_or_unfailed" and not is_judged,
+            settings.masking.asks_drafts and not is_judged,
             "microcoder.masking's non_incorrect:correct_or_unfailed needs verdicts on incomplete programs; add "
             f"reward.reward_manager.name={REWARD_MANAGER}",
         ),

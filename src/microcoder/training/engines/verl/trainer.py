@@ -28,7 +28,6 @@ from microcoder.metrics import SamplerMismatch, ScoredRollout
 from microcoder.runs import RunDirectory
 from microcoder.training.algorithm.schedules import staged_value
 from microcoder.training.algorithm.scoring import build_rules
-from microcoder.training.algorithm.temperature import step_temperature, transitions
 from microcoder.training.checkpoints import best_step
 from microcoder.training.clocks import RunClock
 from microcoder.training.engines.verl import recording
@@ -52,10 +51,10 @@ from microcoder.training.engines.verl.settings import (
     read_settings,
     refuse_idle,
 )
-from microcoder.training.extractor_config import build_extractor
 from microcoder.training.mismatch import correct_mismatch, note_mismatch
-from microcoder.training.probe import read_probe, summarise_point, write_probe
-from microcoder.training.reward_config import build_rewards
+from microcoder.training.probe import has_probe, measure_grid, write_probe
+from microcoder.training.recorder import Recorder, summarise_step
+from microcoder.training.reward_config import build_extractor, build_rewards
 from microcoder.training.sampling_config import ConstantTemperature, DiversityTemperature
 
 if TYPE_CHECKING:
@@ -94,7 +93,13 @@ class MicroCoder(PPOTrainer):
         self._scored: dict[str, ScoredRollout] = {}
         self._groups: list[list[str]] = []
         self._saved_step: int | None = None
-        self._usual_temperature = float(config.actor_rollout_ref.rollout.temperature)
+        usual = ConstantTemperature(value=float(config.actor_rollout_ref.rollout.temperature))
+        self.recorder = Recorder(
+            self.run,
+            schedule=self.settings.temperature or usual,
+            watch=self.settings.diversity_watch,
+            learning_rate=config.actor_rollout_ref.actor.optim.lr,
+        )
         self._num_asked = 0
         super().__init__(config)
 
@@ -109,7 +114,6 @@ class MicroCoder(PPOTrainer):
         self.run.root.mkdir(parents=True, exist_ok=True)
         if self.settings.run is None:
             self.run.rewind(self.global_steps)
-        self._history = self.run.read_metrics()
 
     def on_train_begin(self) -> None:
         """Choose the temperature where it is left to a probe, before anything is sampled with it."""
@@ -129,15 +133,7 @@ class MicroCoder(PPOTrainer):
 
     def _use_step_sampling(self) -> None:
         rollout, settings, step = self.config.actor_rollout_ref.rollout, self.settings, max(1, self.global_steps)
-        schedule = settings.temperature or ConstantTemperature(value=self._usual_temperature)
-        self._breaks = transitions(schedule)
-        self.temperature = step_temperature(
-            schedule,
-            settings.diversity_watch,
-            step=step,
-            diversities=[row["diversity"] for row in self._history],
-            chosen=recording.chosen_temperature(self.run, schedule),
-        )
+        self.temperature = self.recorder.step_temperature(step)
         self.limit = staged_value(
             [
                 (1, settings.max_response_tokens or self.config.data.max_response_length),
@@ -259,22 +255,15 @@ class MicroCoder(PPOTrainer):
     def _validate(self) -> dict[str, Any]:
         """Validate as verl does, and once more at each temperature of the sweep; record it."""
         rollout, start = self.config.actor_rollout_ref.rollout, time.perf_counter()
-        validation = rollout.val_kwargs
-        metrics, groups = self._sample_apart(temperature=validation.temperature, num_samples=validation.n)
-        sweep = [
-            self._sample_apart(temperature=temperature, num_samples=validation.n)[1]
-            for temperature in self.settings.sweep_temperatures
-        ]
-        recording.record_validation(
-            self.run,
-            groups,
-            sweep,
+        temperatures = (rollout.val_kwargs.temperature, *self.settings.sweep_temperatures)
+        sampled = [self._sample_apart(temperature=one, num_samples=rollout.val_kwargs.n) for one in temperatures]
+        self.recorder.record_evaluation(
+            [groups for _, groups in sampled],
             step=self.global_steps,
-            temperature=validation.temperature,
-            sweep_temperatures=self.settings.sweep_temperatures,
+            temperatures=temperatures,
             seconds=time.perf_counter() - start,
         )
-        return metrics
+        return sampled[0][0]
 
     def _sample_apart(
         self, *, temperature: float, num_samples: int, offset: int = 0, limit: int | None = None
@@ -306,16 +295,18 @@ class MicroCoder(PPOTrainer):
     def _probe(self, settings: DiversityTemperature) -> None:
         """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
         digest = self.settings.run.probe_digest if self.settings.run else ""
-        if self.run.probe.exists() and read_probe(self.run).digest == digest:
+        if has_probe(self.run, digest):
             return
-        points, rollout = [], self.config.actor_rollout_ref.rollout
+        num_samples = self.config.actor_rollout_ref.rollout.n
         limit = self.settings.max_response_tokens or self.config.data.max_response_length
+
+        def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
+            return self._sample_apart(temperature=temperature, num_samples=num_samples, offset=1 + number, limit=limit)[
+                1
+            ]
+
         with self._asking_training_problems(settings.num_problems):
-            for number, temperature in enumerate(settings.grid):
-                _, groups = self._sample_apart(
-                    temperature=temperature, num_samples=rollout.n, offset=1 + number, limit=limit
-                )
-                points.append(summarise_point(groups, temperature=temperature))
+            points = measure_grid(settings, sample)
         write_probe(self.run, settings, points, digest=digest)
 
     @contextmanager
@@ -341,20 +332,18 @@ class MicroCoder(PPOTrainer):
         """Record the step, after all that belongs to it; then verl's checkpoint becomes the run's."""
         super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
         scored_P_G = [[self._scored[name] for name in group] for group in self._groups]
-        row = recording.write_step(
-            self.run,
+        optimizer = recording.read_optimizer(metrics)
+        self.recorder.refuse_divergence(optimizer, step=self.global_steps)
+        step_metrics = summarise_step(
             scored_P_G,
             step=self.global_steps,
             temperature=self.temperature,
             max_response_tokens=self.limit,
-            metrics=metrics,
-            timing=timing_raw,
-            history=self._history,
-            watch=self.settings.diversity_watch,
-            breaks=self._breaks,
-            learning_rate=self.config.actor_rollout_ref.actor.optim.lr,
+            optimizer=optimizer,
+            seconds=recording.read_seconds(timing_raw),
+            num_filtered=int(metrics.get(recording.FILTERED, 0)),
         )
-        self._history.append(row)
+        self.recorder.record_step(scored_P_G, step_metrics)
         if self.settings.run is not None:
             self._finish_step()
 

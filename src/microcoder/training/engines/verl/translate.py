@@ -28,7 +28,7 @@ from microcoder.training.engines.verl.devices import CPU, Devices
 from microcoder.training.engines.verl.losses import ACTOR, refuse_unmappable_loss, translate_loss
 from microcoder.training.engines.verl.names import AGENT_LOOP, REWARD_MANAGER, TRAINER_MODE
 from microcoder.training.engines.verl.settings import ESTIMATORS, OWN_ESTIMATOR, PluginSettings, RunSettings
-from microcoder.training.model_config import HuggingFaceModel, LoraAdapter
+from microcoder.training.model_config import LoraAdapter
 from microcoder.training.optimizer_config import OptimizerConfig
 
 OPTIMIZERS = {
@@ -164,11 +164,11 @@ def refuse_unmappable(config: TrainConfig, devices: Devices) -> None:
             f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the plug-in to a verl "
             "command of your own instead (docs/verl.md)"
         )
-    model, filtering = config.model, config.algorithm.group_filtering
-    if isinstance(model, HuggingFaceModel) and model.lora is not None:
+    lora, filtering = config.weights.lora, config.algorithm.group_filtering
+    if lora is not None:
         usual = LoraAdapter()
         for name in ("dropout", "modules_to_save", "use_rslora", "use_dora"):
-            if getattr(model.lora, name) != getattr(usual, name):
+            if getattr(lora, name) != getattr(usual, name):
                 raise ConfigError(f"model.lora.{name} is not in verl 0.9.1; leave it out, or use --engine trl")
     usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
     if isinstance(filtering, DynamicFiltering) and filtering.max_rounds != usual_rounds:
@@ -199,12 +199,10 @@ def _data(config: TrainConfig, place: Place) -> dict[str, Any]:
 
 
 def _actor(config: TrainConfig) -> dict[str, Any]:
-    batch, algorithm, optimizer, model = config.batch, config.algorithm, config.optimizer, config.model
-    is_bfloat16 = isinstance(model, HuggingFaceModel) and model.compute_dtype == "bfloat16"
-    stores_bfloat16 = isinstance(model, HuggingFaceModel) and model.dtype == "bfloat16"
-    attention = model.attn_implementation if isinstance(model, HuggingFaceModel) else None
+    batch, algorithm, optimizer, model = config.batch, config.algorithm, config.optimizer, config.weights
+    is_bfloat16, attention = model.compute_dtype == "bfloat16", model.attn_implementation
     decided: dict[str, Any] = {
-        f"{MODEL}.enable_gradient_checkpointing": isinstance(model, HuggingFaceModel) and model.gradient_checkpointing,
+        f"{MODEL}.enable_gradient_checkpointing": model.gradient_checkpointing,
         **({f"+{MODEL}.override_config.attn_implementation": attention} if attention else {}),
         f"{ACTOR}.ppo_mini_batch_size": batch.ppo_mini_batch_size,
         f"{ACTOR}.ppo_epochs": 1,
@@ -217,7 +215,7 @@ def _actor(config: TrainConfig) -> dict[str, Any]:
         f"{ACTOR}.kl_loss_type": "low_var_kl",
         **_optimizer(optimizer),
         f"{ACTOR}.grad_clip": optimizer.max_grad_norm,
-        f"{ACTOR}.fsdp_config.model_dtype": "bf16" if stores_bfloat16 else "fp32",
+        f"{ACTOR}.fsdp_config.model_dtype": "bf16" if model.dtype == "bfloat16" else "fp32",
         f"{ACTOR}.fsdp_config.dtype": "bfloat16" if is_bfloat16 else "float32",
         f"+{ACTOR}.fsdp_config.mixed_precision": {
             "param_dtype": "bf16" if is_bfloat16 else "fp32",
@@ -225,17 +223,15 @@ def _actor(config: TrainConfig) -> dict[str, Any]:
             "buffer_dtype": "fp32",
         },
         f"{ACTOR}.fsdp_config.seed": config.seed,
-        # Weights as sharded state to go on from, and as a Hugging Face folder to use.
+        # Weights as sharded state to resume from, and as a Hugging Face folder to use.
         f"{ACTOR}.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
         f"{ACTOR}.checkpoint.load_contents": ["model", "optimizer", "extra"],
     }
-    if isinstance(model, HuggingFaceModel) and (lora := model.lora) is not None:
+    if (lora := model.lora) is not None:
         decided |= {
             f"{MODEL}.lora_rank": lora.rank,
             f"{MODEL}.lora_alpha": lora.alpha,
-            f"{MODEL}.target_modules": lora.target_modules
-            if isinstance(lora.target_modules, str)
-            else list(lora.target_modules),
+            f"{MODEL}.target_modules": lora.peft_modules,
             **({f"{MODEL}.exclude_modules": list(lora.exclude_modules)} if lora.exclude_modules else {}),
         }
     return decided
@@ -304,7 +300,7 @@ def _has_own_correction(config: TrainConfig) -> bool:
 
 
 def _plugin(config: TrainConfig, place: Place) -> dict[str, Any]:
-    """Return what the plug-in is told: tables of the recipe, where they differ from what it takes for granted."""
+    """Return the plug-in's settings: tables of the recipe that differ from its defaults."""
     algorithm, rollout, evaluation = config.algorithm, config.rollout, config.evaluation
     is_own = algorithm.advantage not in ADVANTAGES
     # On the nodes of a cluster are verl's reward workers, each with a judge.
@@ -364,7 +360,7 @@ def _run(config: TrainConfig, devices: Devices, place: Place) -> dict[str, Any]:
 
 def _chosen(config: TrainConfig, devices: Devices, place: Place) -> dict[str, Any]:
     """Return what changes no result, and where verl's defaults do not fit; `[verl]` may differ."""
-    asked = config.model.attn_implementation if isinstance(config.model, HuggingFaceModel) else None
+    asked = config.weights.attn_implementation
     longest = place.longest_prompt_tokens + config.rollout.longest_response_tokens
     budget = config.batch.micro_batch_rollouts * longest
     sampled = config.batch.train_batch_size * config.rollout.num_samples
@@ -395,7 +391,7 @@ def _chosen(config: TrainConfig, devices: Devices, place: Place) -> dict[str, An
         "+ray_kwargs.ray_init.include_dashboard": False,
         **({"+ray_kwargs.ray_init.address": config.ray.address} if config.ray.address else {}),
     }
-    if isinstance(config.model, HuggingFaceModel) and config.model.lora is not None:
+    if config.weights.lora is not None:
         chosen[f"{MODEL}.lora.merge"] = True  # the servers get whole weights
     return chosen
 

@@ -1,6 +1,6 @@
 """Sampling with transformers that keeps its batch full: rows that have ended leave it, waiting prompts enter.
 
-`generate` goes on until the last row of a batch has ended, and copies the keys and values of all of them at each token.
+`generate` runs until the last row of a batch has ended, and copies the keys and values of all of them at each token.
 Here it is called for some tokens at a time on one cache that goes from call to call and has room to grow; between two
 calls, ended rows are cut out of the cache and waiting prompts are put in. Nothing is computed twice, and each token is
 drawn by `generate` itself, so that the distribution is its own. Samples of one prompt share its prefill.
@@ -73,8 +73,10 @@ def sample_responses(
 ) -> list[list[int]]:
     """Return a response to each prompt: token ids, up to and with the one that ended it.
 
+    A model without a cache that can be cut by rows (`can_continue`) samples all of them in one batch.
+
     Args:
-        model: a causal language model for which `can_continue` holds.
+        model: a causal language model.
         prompts: token ids; equal ones that enter together are read once.
         settings: how a token is drawn; `max_new_tokens` is set here.
         max_response_tokens: where a response is cut.
@@ -82,6 +84,10 @@ def sample_responses(
         rows_at_once: responses sampled at a time; bounds memory.
         on_landed: called between two segments.
     """
+    if not can_continue(model):
+        ids, mask = _pad_left(prompts, model.device, fill=settings.pad_token_id)
+        drawn = _generate(model, ids, mask, settings, num_tokens=max_response_tokens)
+        return [tokens[: _find_end(tokens, end_ids)] for tokens in drawn]
     responses: list[list[int]] = [[] for _ in prompts]
     # Neighbours of similar length share little padding, and samples of one prompt stay together.
     waiting = deque(sorted(range(len(prompts)), key=lambda row: (len(prompts[row]), row)))
@@ -96,12 +102,12 @@ def sample_responses(
         texts = [[*prompts[row], *responses[row]] for row in live]
         cache = _join(parts, width=max(map(len, texts)) - 1)
         num_tokens = min(SEGMENT_TOKENS, max_response_tokens - min(len(responses[row]) for row in live))
-        drawn = _continue(model, texts, cache, settings, num_tokens=num_tokens)
+        ids, mask = _pad_left(texts, model.device, fill=settings.pad_token_id)
+        drawn = _generate(model, ids, mask, settings, num_tokens=num_tokens, past_key_values=cache)
         for row, tokens in zip(live, drawn, strict=True):
             tokens = tokens[: max_response_tokens - len(responses[row])]
-            end = next((index + 1 for index, token in enumerate(tokens) if token in end_ids), None)
-            responses[row] += tokens[:end]
-        landed = [row for row in live if _is_over(responses[row], end_ids, max_response_tokens)]
+            responses[row] += tokens[: _find_end(tokens, end_ids)]
+        landed = [row for row in live if responses[row][-1] in end_ids or len(responses[row]) == max_response_tokens]
         if landed and on_landed is not None:
             on_landed(landed, [responses[row] for row in landed])
         over = set(landed)
@@ -111,8 +117,9 @@ def sample_responses(
     return responses
 
 
-def _is_over(response: Sequence[int], end_ids: Collection[int], max_response_tokens: int) -> bool:
-    return response[-1] in end_ids or len(response) == max_response_tokens
+def _find_end(tokens: Sequence[int], end_ids: Collection[int]) -> int | None:
+    """Return the number of tokens up to and with the one that ends a response, None if there is none."""
+    return next((index + 1 for index, token in enumerate(tokens) if token in end_ids), None)
 
 
 class _GrowingLayer(DynamicLayer):
@@ -165,7 +172,7 @@ class _Cache(DynamicCache):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Rows of a cache that go on: for each of them its place there, some places more than once."""
+    """Rows of a cache that continue: for each of them its place there, some places more than once."""
 
     cache: _Cache
     places: Sequence[int]
@@ -193,7 +200,7 @@ def _prefill(model: Any, prompts: Sequence[Sequence[int]]) -> _Part:
 def _join(parts: Sequence[_Part], *, width: int) -> _Cache:
     """Return one cache of the rows of all parts, `width` tokens wide, right-aligned.
 
-    Parts are wider by columns that are padding in the rows that go on, or narrower by padding that they lack.
+    Parts are wider by columns that are padding in the rows that continue, or narrower by padding that they lack.
     """
     first, *others = parts
     is_whole = list(first.places) == list(range(first.cache.num_rows))
@@ -219,13 +226,12 @@ def _align(tensors: Sequence[torch.Tensor], places: Sequence[Sequence[int]], wid
     return aligned
 
 
-def _continue(
-    model: Any, texts: Sequence[Sequence[int]], cache: DynamicCache, settings: GenerationConfig, *, num_tokens: int
+def _generate(
+    model: Any, ids: torch.Tensor, mask: torch.Tensor, settings: GenerationConfig, *, num_tokens: int, **cache: Any
 ) -> list[list[int]]:
-    """Draw tokens to texts whose cache lacks their last one; what follows an end is padding."""
-    ids, mask = _pad_left(texts, model.device, fill=settings.pad_token_id)
+    """Draw tokens; what follows an end is padding. A cache lacks the last token of each text."""
     settings.max_new_tokens = num_tokens
-    drawn = model.generate(input_ids=ids, attention_mask=mask, past_key_values=cache, generation_config=settings)
+    drawn = model.generate(input_ids=ids, attention_mask=mask, generation_config=settings, **cache)
     return drawn[:, ids.shape[1] :].tolist()
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from payments import Payments
+
 from microcoder.insights.effects import Effect
 from microcoder.insights.figures import (
     BLACK,
@@ -20,7 +22,6 @@ from microcoder.insights.figures import (
     finish_axes,
     render,
 )
-from microcoder.insights.payments import Payments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

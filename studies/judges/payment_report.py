@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
+from payment_figures import ErrorLine, draw_errors, draw_payments
+from payments import Payments, read_payments
+
 from microcoder.errors import DataError
 from microcoder.files import write_text
 from microcoder.insights.effects import Effect, estimate_effect
 from microcoder.insights.figures import Chart
 from microcoder.insights.history import read_history
-from microcoder.insights.payment_figures import ErrorLine, draw_errors, draw_payments
-from microcoder.insights.payments import Payments, read_payments
 from microcoder.insights.study import MICRO, StudyFile, StudyRun, plan_runs
 from microcoder.runs import RunDirectory
 

@@ -1,0 +1,16 @@
+"""A set of your own that is a table: which column holds what. Nothing else is needed where no column has quirks.
+
+corpus:    [[sources]] with format = "format.py:lessons" and path = "lessons.jsonl"
+anywhere:  Problem.from_row(row, format="format.py:lessons")
+"""
+
+from microcoder.formats.columns import Columns
+
+lessons = Columns(
+    statement="task.text",
+    tests=("cases", "task.cases"),
+    title="name",
+    difficulty="level",
+    solutions="answers",
+    time_limit="limits.cpu",
+)

@@ -1,0 +1,244 @@
+"""Sets that were made to train by reinforcement: stdin tests and calls, in columns of many names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from microcoder.formats.candidates import Note, Solution
+from microcoder.formats.columns import Columns
+from microcoder.formats.encodings import read_lines
+from microcoder.formats.format import PAIRS, Format
+from microcoder.formats.payload import decode_packed
+from microcoder.formats.programs import cut_fence, name_language, python_solutions
+from microcoder.formats.row import Malformed, Row
+from microcoder.formats.text import read_literal
+
+_FLATTENED = "user: "
+"""What Dolci's prompts begin with where a chat was flattened."""
+
+
+def _check_task(row: Row) -> Row:
+    """Reject the rows of SYNTHETIC that are no coding."""
+    task = row.optional("task_type")
+    if task and "code" not in task and "coding" not in task:
+        raise Malformed("other_task", task)
+    info = row.mapping("verification_info")
+    if info and "test_cases" not in info:
+        raise Malformed("bad_tests", f"verification_info has no test_cases, but {', '.join(list(info)[:5])}")
+    return row
+
+
+def _name_language(row: Row) -> str:
+    return name_language(row.optional("verification_info.language")) or "python"
+
+
+def _read_gold(row: Row) -> tuple[Solution, ...]:
+    gold, language = row.optional("gold_standard_solution"), _name_language(row)
+    if language == "python":
+        return python_solutions([gold])
+    code = cut_fence(gold)
+    return (Solution(code=code, language=language),) if code.strip() else ()
+
+
+def _read_intellect(row: Row) -> object:
+    """Return tests of a function as plain values: arguments are a text with one a line, expected values are written
+    as JSON once more, at times inside a list of one."""
+    tests = row.decoded("info.tests")
+    if not isinstance(tests, Mapping) or not tests.get("fn_name"):
+        return tests
+    inputs, outputs = tests.get("inputs"), tests.get("outputs")
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        return tests
+    try:
+        return {
+            **tests,
+            "inputs": [read_lines(given) if isinstance(given, str) else given for given in inputs],
+            "outputs": [read_literal(value) if isinstance(value, str) else value for value in outputs],
+        }
+    except ValueError:
+        return tests
+
+
+def _find_asked(row: Row) -> Row:
+    """Add what NeMo-Gym's row asks, the last message of a user; a content may come in parts."""
+    name = "responses_create_params.input"
+    if not row.has(name) or isinstance(row.get(name), str):
+        return row.over({**row.values, "asked": row.statement(name)})
+    texts = [
+        message.text("content")
+        if isinstance(message.get("content"), str)
+        else "".join(part.optional("text") for part in message.rows("content"))
+        for message in row.rows(name)
+        if message.optional("role") == "user"
+    ]
+    if not texts and not row.is_judged:
+        raise Malformed("no_statement", f"{name} holds no message of a user")
+    return row.over({**row.values, "asked": texts[-1] if texts else ""})
+
+
+def _read_unit_tests(row: Row) -> object:
+    """Return inputs and outputs, unpacked where they travel packed: `{"packed": ..., "fn_name": ...}`."""
+    name = "verifier_metadata.unit_tests" if row.has("verifier_metadata.unit_tests") else "unit_tests"
+    found = row.mapping(name)
+    if "packed" not in found:
+        return found
+    unpacked = _unpack(row.text(f"{name}.packed"), "unit_tests.packed")
+    if not isinstance(unpacked, dict):
+        raise Malformed("bad_tests", f"unit_tests.packed holds {type(unpacked).__name__}, not inputs and outputs")
+    return {**unpacked, "fn_name": found.get("fn_name") or unpacked.get("fn_name")}
+
+
+def _check_kinds(row: Row) -> Row:
+    """Reject the rows of open-instruct's form that are no coding."""
+    kinds = row.texts("dataset") if isinstance(row.get("dataset"), list) else (row.optional("dataset"),)
+    named = [kind for kind in kinds if kind]
+    if named and not any(kind.startswith("code") for kind in named):
+        raise Malformed("other_task", ", ".join(named))
+    prompt = row.get("prompt")
+    return row.over({**row.values, "prompt": prompt.removeprefix(_FLATTENED)}) if isinstance(prompt, str) else row
+
+
+def _read_ground_truth(row: Row) -> object:
+    """Return what is in a list of one text: assertions or objects as JSON, or packed."""
+    value = row.get("ground_truth")
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return _unpack(value, "ground_truth") if isinstance(value, str) and value.strip() else value
+
+
+def _unpack(text: str, name: str) -> Any:
+    try:
+        return decode_packed(text)
+    except ValueError as error:
+        raise Malformed("bad_encoding", f"{name}: {error}") from None
+
+
+def _pair(row: Row) -> object:
+    inputs, outputs = row.decoded("inputs"), row.decoded("outputs")
+    return {"inputs": inputs, "outputs": outputs} if inputs or outputs else None
+
+
+def _find_origin(row: Row) -> str:
+    said = row.get("is_synthesized")
+    is_made = said if isinstance(said, bool) else row.optional("is_synthesized").lower() in ("true", "1", "yes")
+    return "synthetic" if is_made else ""
+
+
+def _note_kind(row: Row) -> tuple[Note, ...]:
+    kind = row.optional("test_case_type")
+    return (("tests", f"test_case_type {kind}"),) if kind else ()
+
+
+_SYNTHETIC = Columns(
+    prepare=_check_task,
+    statement=("problem_statement", "prompt", "problem"),
+    tests="verification_info.test_cases",
+    url=("metadata.problem_url", "metadata.url"),
+    platform="source",
+    title=("in_source_id", "problem_id"),
+    difficulty="metadata.difficulty",
+    solutions=_read_gold,
+    time_limit="metadata.time_limit",
+    memory_limit=("metadata.memory_limit_bytes", "metadata.memory_limit"),
+    also={"programming_language": _name_language},
+)
+_SYNTHETIC_SHAPE = '{"language": ..., "test_cases": [{"type": ..., "input": ..., "output": ...}]}'
+
+FORMATS = (
+    Format(
+        "deepcoder",
+        "agentica-org/DeepCoder-Preview-Dataset",
+        Columns(
+            statement=("problem", "question"),
+            tests="tests",
+            fn_name=("metadata.func_name", "metadata.fn_name", "fn_name", "func_name"),
+            platform="metadata.platform",
+            title=("question_id", "problem_id"),
+            date="metadata.contest_date",
+            difficulty="metadata.difficulty",
+            starter_code="starter_code",
+            solutions="solutions",
+        ),
+        licence="MIT",
+        tests_in="tests",
+        shape=f'{PAIRS}; or a list of {{"input": ..., "output": ..., "type" or "testtype": ...}}',
+        marks=(("tests", "problem"), ("tests",)),
+    ),
+    Format(
+        "synthetic",
+        "PrimeIntellect/verifiable-coding-problems, SYNTHETIC-2-RL",
+        _SYNTHETIC,
+        tests_in="verification_info",
+        shape=_SYNTHETIC_SHAPE,
+        marks=(("verification_info",),),
+    ),
+    Format(
+        "openr1_verifiable",
+        "open-r1/verifiable-coding-problems-python",
+        _SYNTHETIC,
+        tests_in="verification_info",
+        shape=_SYNTHETIC_SHAPE,
+        marks=(("verification_info", "problem_statement"),),
+    ),
+    Format(
+        "intellect",
+        "PrimeIntellect/INTELLECT-3-RL (code)",
+        Columns(
+            statement=("question", "prompt", "problem"),
+            tests=_read_intellect,
+            platform="info.source",
+            title=("problem_id", "id"),
+            starter_code="info.starter_code",
+        ),
+        tests_in="info.tests",
+        marks=(("info.tests",),),
+    ),
+    Format(
+        "nemogym",
+        "NeMo-Gym's JSON lines, nvidia/Nemotron-3-Nano-RL-Training-Blend (code)",
+        Columns(
+            prepare=_find_asked,
+            statement="asked",
+            tests=_read_unit_tests,
+            platform="dataset",
+            title=("verifier_metadata.problem_id", "verifier_metadata.id", "id", "hash_id", "uuid"),
+            difficulty="verifier_metadata.difficulty",
+        ),
+        tests_in="verifier_metadata.unit_tests",
+        shape=f'{PAIRS}; or {{"packed": ...}} of it',
+        marks=(("verifier_metadata.unit_tests",), ("unit_tests",)),
+    ),
+    Format(
+        "dolci",
+        "allenai/Dolci-RL-Zero-Code-7B, Dolci-Think-RL (code)",
+        Columns(
+            prepare=_check_kinds,
+            statement=("messages", "prompt"),
+            tests=_read_ground_truth,
+            fn_name=("fn_name", "entry_point"),
+            platform=("original_dataset", "dataset_source"),
+            title=("id", "custom_id", "problem_id"),
+        ),
+        tests_in="ground_truth",
+        shape='a list of assertions or of {"input": ..., "output": ...}, as JSON or packed',
+        marks=(("ground_truth", "dataset"), ("ground_truth", "original_dataset"), ("ground_truth", "messages")),
+    ),
+    Format(
+        "rstar",
+        "microsoft/rStar-Coder",
+        Columns(
+            statement="question",
+            tests=_pair,
+            fn_name="func_name",
+            title="question_id",
+            starter_code="starter_code",
+            solutions="code",
+            also={"platform": _find_origin, "notes": _note_kind},
+        ),
+        licence="CC-BY-4.0",
+        tests_in="inputs, outputs",
+        shape="two lists of one length, as JSON",
+        marks=(("inputs", "outputs", "question"), ("inputs", "outputs", "func_name")),
+    ),
+)
