@@ -86,42 +86,35 @@ class Endpoint:
             DataError: the endpoint gave no answer at all.
         """
         changed = {"seed": seed, "temperature": temperature}
-        known = {name: value for name, value in changed.items() if value is not None}
-        settings = self.settings.model_copy(update=known)
+        settings = self.settings.model_copy(update={k: value for k, value in changed.items() if value is not None})
         key = reply_key(settings, messages, schema)
         path = self._cache / key[:2] / f"{key}.json" if self._cache else None
         if path and path.exists():
-            text = json.loads(path.read_text(encoding="utf-8"))["reply"]
-        else:
-            text = self._request(settings, messages, schema)
-            if path:
-                self._keep(path, text)
+            return _read(json.loads(path.read_text(encoding="utf-8"))["reply"], schema)
+        text = self._client.complete(
+            {
+                "model": settings.model,
+                "messages": list(messages),
+                "temperature": settings.temperature,
+                "seed": settings.seed,
+                "max_tokens": settings.max_tokens,
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "reply", "schema": schema, "strict": True},
+                },
+            }
+        ).text
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.partial")
+            partial.write_text(json.dumps({"model": settings.model, "reply": text}), encoding="utf-8")
+            partial.replace(path)
         return _read(text, schema)
 
     def close(self) -> None:
         """Close the connections."""
         if "_client" in self.__dict__:
             self._client.close()
-
-    def _request(self, settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:
-        body = {
-            "model": settings.model,
-            "messages": list(messages),
-            "temperature": settings.temperature,
-            "seed": settings.seed,
-            "max_tokens": settings.max_tokens,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "reply", "schema": schema, "strict": True},
-            },
-        }
-        return self._client.complete(body).text
-
-    def _keep(self, path: Path, text: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.partial")
-        partial.write_text(json.dumps({"model": self.settings.model, "reply": text}), encoding="utf-8")
-        partial.replace(path)
 
 
 def reply_key(settings: EndpointSettings, messages: Sequence[Message], schema: Mapping[str, Any]) -> str:

@@ -21,9 +21,12 @@ _MEBIBYTES = re.compile(r"([\d.]+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|
 _MOST_SECONDS = 1e6
 """More is no limit but a slip."""
 _MIB_OF = {"b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0}
-_PRINT_STATEMENT = re.compile(
-    r"^[ \t]*print[ \t]+(?![=(])\S|^[ \t]*print$|except[ \t]+\w+[ \t]*,[ \t]*\w+[ \t]*:", re.M
+_PYTHON2_GRAMMAR = re.compile(
+    r"^[^#\n]*\b(print\s+[^\s(=]|print\s*$|print\s*>>|exec\s+['\"]|raise\s+\w+\s*,|except\s+[\w.]+\s*,|0[0-7]+\b|\d+L\b)"
+    r"|<>|`|\bprint\b.*%",
+    re.MULTILINE,
 )
+"""What a program says that Python 3 does not parse."""
 _PYTHON2_NAME = re.compile(r"\b(raw_input|xrange)[ \t]*\(")
 _PYTHON2_DEFINED = re.compile(
     r"\b(raw_input|xrange)[ \t]*=|def[ \t]+(raw_input|xrange)\b|^[ \t]*(try:[ \t]*)?(from|import)\b.*\bxrange\b", re.M
@@ -99,7 +102,7 @@ def parse_python(source: str) -> ast.Module | None:
 
 def is_python2(source: str) -> bool:
     """Whether a program is written in Python 2, by what Python 3 refuses or lacks."""
-    if _PRINT_STATEMENT.search(source) and parse_python(source) is None:
+    if _PYTHON2_GRAMMAR.search(source) and parse_python(source) is None:
         return True
     return bool(_PYTHON2_NAME.search(source)) and not _PYTHON2_DEFINED.search(source)
 

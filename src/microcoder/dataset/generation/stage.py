@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from microcoder.dataset.endpoint import Endpoint
-from microcoder.dataset.generation.answers import LARGE_BYTES, Answering, MadeInput, MadeTest
+from microcoder.dataset.generation.answers import Answering, MadeInput, MadeTest
 from microcoder.dataset.generation.killing import WrongProgram, choose_tests, find_killers
 from microcoder.dataset.generation.making import make_inputs, seed_of, understand
 from microcoder.dataset.generation.model import ask_for_inputs
@@ -31,6 +31,8 @@ _WRONG = ("wrong_answer", "runtime_error", "partial")
 _GIVEN = Origin(kind="given")
 _TIMES_SLOWEST = 2.0
 _TRIAL_SECONDS = 20.0
+_LARGE_ENOUGH_BYTES = 100_000
+"""Of an input that also compiled programs need long for, if they are slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def generate(
     """
     num_hidden = count_hidden(candidate)
     is_enough = num_hidden >= settings.min_hidden_tests and not _is_cut(candidate, num_hidden)
-    lacks_large = knows_slow(candidate) and not any(len(test.input) > LARGE_BYTES for test in candidate.tests)
+    lacks_large = knows_slow(candidate) and not any(len(test.input) > _LARGE_ENOUGH_BYTES for test in candidate.tests)
     if settings.mode == "off" or (candidate.tests and is_enough and not lacks_large):
         return candidate
     references = find_references(candidate)

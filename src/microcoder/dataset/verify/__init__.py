@@ -3,7 +3,7 @@
 from microcoder.dataset.verify.choice import TestCost, choose_tests
 from microcoder.dataset.verify.evidence import Evidence, Fault, Trial, conclude, find_fault
 from microcoder.dataset.verify.execution import gather, verify
-from microcoder.dataset.verify.programs import TrivialProgram, trivial_programs
+from microcoder.dataset.verify.plans import trivial_programs
 from microcoder.dataset.verify.python2 import convert_python2, is_python2
 from microcoder.dataset.verify.rates import Rate, Rates, combine_counts, count_right, measure_rates, rate_with_interval
 from microcoder.dataset.verify.settings import ChoiceSettings, VerifySettings
@@ -17,7 +17,6 @@ __all__ = [
     "Rates",
     "TestCost",
     "Trial",
-    "TrivialProgram",
     "VerdictStore",
     "Verdicts",
     "VerifySettings",

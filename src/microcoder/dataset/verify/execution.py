@@ -212,8 +212,7 @@ def _run_others(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
         if attempt.role in TOO_SLOW:
             tests = item.candidate.tests
             attempt.order = tuple(sorted(range(len(tests)), key=lambda number: -len(tests[number].input)))
-            if attempt.program.language != "python":
-                seconds[-1] = item.compiled_seconds
+            seconds[-1] = item.seconds_by_language.get(attempt.program.language, item.limit_seconds)
     _run_all(executor, pairs, seconds)
 
 

@@ -44,10 +44,11 @@ def _set_limits(item: VerificationPlan, settings: VerifySettings) -> None:
         is_timed = item.candidate.programming_language in languages or item.candidate.programming_language != "python"
         answers = limit if is_timed else round_up(limit * settings.interpreted_factor, steps, most=limit)
     item.limit_seconds, item.answer_seconds = float(limit), float(answers)
-    compiled = [max(one.fastest_seconds) for one in item.passing() if one.program.language != "python"]
-    item.compiled_seconds = item.limit_seconds
-    if given is None and compiled:
-        item.compiled_seconds = float(round_up(max(compiled) * settings.multiplier, steps))
+    if given is None:
+        for attempt in item.passing():
+            own = float(round_up(max(attempt.fastest_seconds) * settings.multiplier, steps))
+            known = item.seconds_by_language.get(attempt.program.language, 0.0)
+            item.seconds_by_language[attempt.program.language] = max(known, own)
     peak = max(test.memory_mib for attempt in item.passing() for test in attempt.verdicts[0].tests)
     memory = item.candidate.memory_limit_mib
     if memory is None or peak > memory:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
 from microcoder.dataset.verify.evidence import STEP
-from microcoder.dataset.verify.programs import trivial_programs
 from microcoder.dataset.verify.python2 import convert_python2, is_python2
 from microcoder.dataset.verify.settings import Role, VerifySettings
 from microcoder.errors import DataError
@@ -26,6 +26,9 @@ _ROLES: dict[str, Role] = {
     "partial": "partial",
 }
 _CANNOT_BE_JUDGED = ("interactive", "file_io")
+_CONSTANTS = ("yes", "no", "0", "1", "-1")
+_MAX_CONSTANT_BYTES = 1 << 16
+_VALUES = ("None", "0", "1", "-1", "''", "[]", "True", "False")
 
 
 @dataclass
@@ -63,9 +66,9 @@ class VerificationPlan:
     memory_mib: int
     answer_seconds: float = 0.0
     """The limit that the problem is published with."""
-    compiled_seconds: float = 0.0
-    """What programs get that are known to be too slow and are not Python: a program may be slow for C++ and still end
-    within what accepted Python programs need."""
+    seconds_by_language: dict[str, float] = field(default_factory=dict)
+    """What programs get that are known to be too slow, where the source states no limit: a program may be slow for C++
+    and still end within what accepted Python programs need."""
     outputs: str = "unknown"
     refused_answers: str = ""
 
@@ -102,7 +105,7 @@ def plan(candidate: Candidate, settings: VerifySettings) -> VerificationPlan | R
             return candidate.reject("verify", "python2_reference", f"{num_python2} references, none could be converted")
         known = sorted({solution.language for solution in candidate.solutions if solution.known == "accepted"})
         return candidate.reject("verify", "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
-    trivial = [Attempt(p.name, "trivial", Program(p.code)) for p in trivial_programs(candidate)]
+    trivial = [Attempt(name, "trivial", Program(code)) for name, code in trivial_programs(candidate).items()]
     made = VerificationPlan(
         candidate=candidate,
         accepted=[attempt for group in accepted for attempt in group],
@@ -176,3 +179,21 @@ def _spread_roles(attempts: Sequence[Attempt]) -> list[Attempt]:
     """Return programs with wrong ones first, slow ones last: what is cut off is what says least."""
     order: dict[Role, int] = {"wrong": 0, "partial": 1, "slow": 2}
     return sorted(attempts, key=lambda attempt: order[attempt.role])
+
+
+def trivial_programs(candidate: Candidate) -> dict[str, str]:
+    """Return the programs, in Python and by name, that must fail on a problem: they look at nothing."""
+    commonest = Counter(test.output for test in candidate.tests).most_common(1)
+    constant = commonest[0][0] if commonest and len(commonest[0][0]) <= _MAX_CONSTANT_BYTES else None
+    if candidate.fn_name is not None:
+        bodies = {f"constant {value}": value for value in _VALUES}
+        bodies["echo"] = "arguments[0] if arguments else None"
+        if constant is not None:
+            bodies["constant commonest answer"] = f"__import__('json').loads({constant!a})"
+        return {name: f"def {candidate.fn_name}(*arguments):\n    return {value}\n" for name, value in bodies.items()}
+    found = {"empty": "pass\n", "echo": "import sys\nsys.stdout.write(sys.stdin.read())\n"}
+    found |= {f"constant {value}": f"print({value!r})\n" for value in _CONSTANTS}
+    if constant is not None:
+        text = ascii(constant.encode("utf-8", "surrogateescape"))
+        found["constant commonest answer"] = f"import sys\nsys.stdout.buffer.write({text})\n"
+    return found

@@ -6,33 +6,25 @@ integers, so there are two versions of a program that divides: `//` first, as Py
 
 from __future__ import annotations
 
-import ast
 import io
-import re
 import tokenize
 import warnings
 from functools import cache
 from typing import Any
 
 from microcoder.errors import ConfigError
+from microcoder.formats import text
 from microcoder.formats.candidates import Solution
+from microcoder.formats.text import parse_python
 
 _LEFT_OUT = frozenset({"asserts", "future", "idioms", "set_literal", "ws_comma"})
 """Matters of taste, and the line that says how Python 2 divides."""
-_PYTHON2 = re.compile(
-    r"^[^#\n]*\b(print\s+[^\s(=]|print\s*$|print\s*>>|exec\s+['\"]|raise\s+\w+\s*,|except\s+[\w.]+\s*,|0[0-7]+\b|\d+L\b)"
-    r"|<>|`|\bprint\b.*%",
-    re.MULTILINE,
-)
-"""What a program says that Python 3 does not parse."""
 
 
 def is_python2(solution: Solution) -> bool:
     """Whether a program is Python 2: by its label, or labelled Python but written as only Python 2 can be."""
-    if solution.language == "python2":
-        return True
     is_python = solution.language in ("python", "python3", "py")
-    return is_python and bool(_PYTHON2.search(solution.code)) and not _parses(solution.code)
+    return solution.language == "python2" or (is_python and text.is_python2(solution.code))
 
 
 def convert_python2(code: str) -> tuple[str, ...]:
@@ -46,28 +38,18 @@ def convert_python2(code: str) -> tuple[str, ...]:
         return ()
     floored = _floor_divisions(fixed)
     versions = (floored, fixed) if "from __future__ import division" not in code else (fixed,)
-    return tuple(dict.fromkeys(version for version in versions if _parses(version)))
-
-
-def _parses(code: str) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+    return tuple(dict.fromkeys(version for version in versions if parse_python(version) is not None))
 
 
 def convert_grammar(code: str) -> str | None:
     """Return a program with Python 3's grammar and names, or None where it is not Python 2 either."""
     tool = _tool()
-    text = code.replace("\r\n", "\n").expandtabs(8).rstrip() + "\n"
+    given = code.replace("\r\n", "\n").expandtabs(8).rstrip() + "\n"
     try:
-        fixed = str(tool.refactor_string(text, "program"))
+        fixed = str(tool.refactor_string(given, "program"))
     except Exception:  # fissix raises whatever its parser and fixers run into; a program that does not convert is data
         return None
-    return fixed if _parses(fixed) else None
+    return None if parse_python(fixed) is None else fixed
 
 
 @cache

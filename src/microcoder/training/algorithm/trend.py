@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from statistics import correlation, linear_regression
 
 from microcoder.training.sampling_config import DiversityWatch
 
@@ -47,14 +48,9 @@ def find_decline(values: Sequence[float | None], *, window_steps: int, min_drop:
     if len(points) < max(4, window_steps / 2):
         return None
     xs, ys = zip(*points, strict=True)
-    mean_x, mean_y = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
-    spread_x = math.fsum((x - mean_x) ** 2 for x in xs)
-    spread_y = math.fsum((y - mean_y) ** 2 for y in ys)
-    together = math.fsum((x - mean_x) * (y - mean_y) for x, y in points)
-    if spread_y == 0 or together >= -STEADINESS * math.sqrt(spread_x * spread_y):
+    if len(set(ys)) == 1 or correlation(xs, ys) >= -STEADINESS:
         return None
-    slope = together / spread_x
-    start = mean_y - slope * mean_x
+    slope, start = linear_regression(xs, ys)
     end = start + slope * (window_steps - 1)
     if start - end < min_drop * start:
         return None
