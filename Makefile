@@ -32,6 +32,8 @@ $(TRAINS): pyproject.toml constraints.txt | $(BIN)/python
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) '.[data,train,serve,ray,dev]' numpy sortedcontainers tzdata
 	$(BIN)/microcoder packages install
+	@# What is large is compiled here, once, and not by all workers of the tests at the same time.
+	$(BIN)/python -c 'import microcoder.serving.app, microcoder.training.engines.trl.trainer, peft'
 	@touch $@ $(TRAINS)
 
 demo: $(TRAINS)

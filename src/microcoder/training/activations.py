@@ -6,10 +6,12 @@ counted from its making to its end. Layers are alike, so the memory of any numbe
 
 from __future__ import annotations
 
+import json
 import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -67,10 +69,17 @@ def count_pass(architecture: Mapping[str, Any], settings: PassSettings) -> PassM
     """
     num_layers = int(architecture["num_hidden_layers"])
     is_uniform = len(set(architecture.get("layer_types") or [None])) == 1
+    said = json.dumps(dict(architecture)), json.dumps(asdict(settings))
     if num_layers <= 3 or not is_uniform:
-        return _count(architecture, num_layers, settings)
-    two, three = (astuple(_count(architecture, number, settings)) for number in (2, 3))
+        return _count_once(*said, num_layers)
+    two, three = (astuple(_count_once(*said, number)) for number in (2, 3))
     return PassMemory(*(small + (num_layers - 2) * (large - small) for small, large in zip(two, three, strict=True)))
+
+
+@cache
+def _count_once(architecture: str, settings: str, num_layers: int) -> PassMemory:
+    """Count what JSON says: fitting a recipe to a GPU asks for the same passes again and again."""
+    return _count(json.loads(architecture), num_layers, PassSettings(**json.loads(settings)))
 
 
 def _count(architecture: Mapping[str, Any], num_layers: int, settings: PassSettings) -> PassMemory:
