@@ -57,6 +57,13 @@ def test_links_lead_somewhere() -> None:
     assert not wrong
 
 
+def test_little_is_to_be_read_before_a_change() -> None:
+    rows = [line.split("|")[2] for line in text_of(DOCS / "changing.md").splitlines() if "../src/" in line]
+    lines = {row: sum(len(text_of(DOCS / link).splitlines()) for link in links_of(row)) for row in rows}
+    assert len(rows) >= 10
+    assert not {row: count for row, count in lines.items() if count > 400}
+
+
 def test_files_of_the_repository_that_are_named_exist() -> None:
     named = re.compile(r"\b(?:benchmarks|recipes|examples|studies|containers)/[\w./-]*\w")
     wrong = [

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, Tag, model_validator
 
 from microcoder.config import Config, kind_or
-from microcoder.dataset.benchmarks.mbpp import Split
+from microcoder.dataset.benchmarks.functions import Split
 from microcoder.training.judge_config import SandboxConfig
 from microcoder.training.prompt_config import PromptConfig
 from microcoder.training.reward_config import ExtractorConfig

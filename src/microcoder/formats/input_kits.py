@@ -37,6 +37,8 @@ _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
 _SEED = re.compile(r"\{seed(?::[^}]*)?\}")
 _SCRIPT = re.compile(r"data/[^/]*gen[^/]*\.sh")
 """Also `donotuse_generator.sh`: that its tests are final is no reason to make no further ones."""
+_TOOL = re.compile(r"^[ \t]*tc[ \t]*\(\)", re.MULTILINE)
+"""Of the script that defines the commands."""
 _MOST_RECIPES = 2000
 _BUNDLE = """\
 import importlib.abc, importlib.util, sys
@@ -88,8 +90,9 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
     validators = reading.validators()
     if "generators/generators.yaml" in files:
         reading.read_yaml(files["generators/generators.yaml"])
-    elif script := next(filter(_SCRIPT.fullmatch, sorted(files)), None):
-        _Script(reading).read(files[script])
+    else:
+        scripts = (text for name, text in sorted(files.items()) if _SCRIPT.fullmatch(name) and not _TOOL.search(text))
+        _Script(reading).read(next(scripts, ""))
     programs = (*reading.generators.values(), *validators)
     return InputKit(programs=programs, recipes=tuple(reading.recipes), left_out=tuple(dict.fromkeys(reading.left_out)))
 

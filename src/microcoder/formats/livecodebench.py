@@ -8,7 +8,6 @@ from typing import Any
 from microcoder.formats.candidates import Candidate, DecodedTests, Solution
 from microcoder.formats.encodings import decode_tests
 from microcoder.formats.format import Format
-from microcoder.formats.payload import decode_tests as unpack_tests
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Malformed, Row
 from microcoder.types import Checker
@@ -83,12 +82,7 @@ def make_url(platform: str, name: str) -> str:
 
 
 def _tests_of(row: Row, name: str, fn_name: str) -> DecodedTests:
-    value = row.values.get(name)
-    if isinstance(value, str) and value.strip():
-        try:
-            value = unpack_tests(value)
-        except ValueError as error:
-            raise Malformed("bad_encoding", f"{name}: {error}") from None
+    value = row.unpacked(name)
     try:
         return decode_tests(value, fn_name=fn_name)
     except Malformed as error:

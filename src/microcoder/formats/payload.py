@@ -28,18 +28,6 @@ _CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _MARK = object()
 
 
-def decode_tests(text: str) -> list[Any]:
-    """Return the tests of a packed field; nothing of it is executed.
-
-    Raises:
-        ValueError: what is wrong with it.
-    """
-    value = decode_packed(text)
-    if not isinstance(value, list):
-        raise ValueError(f"it holds {type(value).__name__}, not a list of tests")
-    return value
-
-
 def decode_packed(text: str) -> Any:
     """Return what a packed text holds; nothing of it is executed.
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from microcoder.formats.candidates import Candidate, DecodedTests, Lineage, Note
+from microcoder.formats.payload import decode_packed
 from microcoder.formats.text import Digits, read_literal, shorten
 from microcoder.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, MOST_SECONDS, TestCase
 
@@ -192,6 +193,16 @@ class Row:
             return None
         try:
             return read_literal(value)
+        except ValueError as error:
+            raise Malformed("bad_encoding", f"{name}: {error}") from None
+
+    def unpacked(self, name: str) -> Any:
+        """Return a field; if it is text, the JSON in it, also if that is packed (see `payload`)."""
+        value = self.get(name)
+        if not isinstance(value, str) or not value.strip():
+            return value
+        try:
+            return decode_packed(value)
         except ValueError as error:
             raise Malformed("bad_encoding", f"{name}: {error}") from None
 

@@ -40,7 +40,7 @@ def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
 
     Args:
         row: its fields, as `datasets`, parquet, pandas or JSON lines give them.
-        format: one of `FORMATS`, or a reference to a reader (`lookup`); None to recognise it by its fields.
+        format: one of `FORMATS`, or a reference to a reader (`load_format`); None to recognise it by its fields.
 
     Raises:
         ConfigError: the format is unknown.

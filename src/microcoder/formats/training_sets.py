@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from microcoder.formats.candidates import Note, Solution
 from microcoder.formats.columns import Columns
 from microcoder.formats.encodings import read_lines
 from microcoder.formats.format import PAIRS, Format
-from microcoder.formats.payload import decode_packed
 from microcoder.formats.programs import cut_fence, name_language, python_solutions
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import read_literal
@@ -83,9 +81,9 @@ def _read_unit_tests(row: Row) -> object:
     found = row.mapping(name)
     if "packed" not in found:
         return found
-    unpacked = _unpack(row.text(f"{name}.packed"), "unit_tests.packed")
+    unpacked = row.unpacked(f"{name}.packed")
     if not isinstance(unpacked, dict):
-        raise Malformed("bad_tests", f"unit_tests.packed holds {type(unpacked).__name__}, not inputs and outputs")
+        raise Malformed("bad_tests", f"{name}.packed holds {type(unpacked).__name__}, not inputs and outputs")
     return {**unpacked, "fn_name": found.get("fn_name") or unpacked.get("fn_name")}
 
 
@@ -102,16 +100,8 @@ def _check_kinds(row: Row) -> Row:
 def _read_ground_truth(row: Row) -> object:
     """Return what is in a list of one text: assertions or objects as JSON, or packed."""
     value = row.get("ground_truth")
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    return _unpack(value, "ground_truth") if isinstance(value, str) and value.strip() else value
-
-
-def _unpack(text: str, name: str) -> Any:
-    try:
-        return decode_packed(text)
-    except ValueError as error:
-        raise Malformed("bad_encoding", f"{name}: {error}") from None
+    is_alone = isinstance(value, list) and len(value) == 1
+    return (row.over({"ground_truth": value[0]}) if is_alone else row).unpacked("ground_truth")
 
 
 def _pair(row: Row) -> object:

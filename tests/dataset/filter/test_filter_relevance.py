@@ -7,7 +7,7 @@ from local_endpoint import endpoint_of
 
 from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.filter import FilterSettings, filter_row
-from microcoder.dataset.filter.relevance import judge_relevance
+from microcoder.dataset.filter.stage import judge_relevance
 from microcoder.errors import DataError
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.types import TestCase

@@ -11,7 +11,7 @@ from local_endpoint import endpoint_of
 
 from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.generation import GenerateSettings, Judges, generate
-from microcoder.dataset.process.shown import count_hidden, find_shown
+from microcoder.dataset.process.samples import count_hidden, find_shown
 from microcoder.dataset.release.tables import mutation_score
 from microcoder.dataset.verify import VerifySettings, verify
 from microcoder.evaluator import Judge

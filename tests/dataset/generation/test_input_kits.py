@@ -101,6 +101,13 @@ def test_a_script_is_read_line_by_line() -> None:
     )
 
 
+def test_a_script_is_known_by_its_lines_and_not_by_its_name() -> None:
+    files = {name: text for name, text in PACKAGE.items() if name != "data/generator.sh"}
+    tool = {"data/gen.sh": "tc () {\n  echo $1\n}\nfor x in *.in; do\n  tc $x\ndone\n"}
+    assert read_kit({**files, **tool}).recipes == ()
+    assert read_kit({**files, **tool, "data/donotuse_generator.sh": SCRIPT}) == read_kit(PACKAGE)
+
+
 def test_generators_run_and_the_validator_decides() -> None:
     dropped: Counter[str] = Counter()
     with Judge(workers=1, cache_size=0) as judge:

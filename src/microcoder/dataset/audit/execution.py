@@ -22,8 +22,8 @@ _NAMES_SHOWN = 3
 class Ran:
     """What came of one problem."""
 
-    findings: tuple[Finding, ...]
-    checked: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    checked: tuple[str, ...] = ()
     num_references: int = 0
     num_wrong: int = 0
     num_wrong_passing: int = 0
@@ -57,7 +57,7 @@ def _run(executor: Executor, pairs: Sequence[tuple[VerificationPlan, Attempt]]) 
 
 def _not_run(rejection: Rejection) -> Ran:
     if rejection.reason == "no_tests":
-        return Ran((), ())
+        return Ran()
     said = f"{rejection.reason}: {rejection.detail}" if rejection.detail else rejection.reason
     return Ran((Finding(kind="not_run", detail=said),), ("not_run",))
 

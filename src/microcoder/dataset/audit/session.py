@@ -7,26 +7,31 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from microcoder.config import Config
-from microcoder.dataset.audit.checks import CHECKED, check
-from microcoder.dataset.audit.duplicates import mark_duplicates, write_fingerprint
 from microcoder.dataset.audit.execution import Ran, run_programs
-from microcoder.dataset.audit.findings import AuditedRow, Finding
+from microcoder.dataset.audit.findings import CHECKED, AuditedRow, Finding, check
 from microcoder.dataset.audit.report import write_report
 from microcoder.dataset.behaviour import BehaviourIndex, ProgramRunner, find_behaviour, index_behaviour
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.build.inputs import FileDigests, digest_sources, unpack_sources
 from microcoder.dataset.build.works import read_benchmark_problems
 from microcoder.dataset.collect import collect_row
-from microcoder.dataset.filter import ContaminationIndex, build_index, describe, find_hits
+from microcoder.dataset.filter import (
+    ContaminationIndex,
+    Fingerprint,
+    build_index,
+    describe,
+    find_duplicates,
+    find_hits,
+)
 from microcoder.dataset.pipeline.steps import digest, source_digest
 from microcoder.dataset.process import process
 from microcoder.dataset.rejections import process_row
@@ -39,12 +44,16 @@ from microcoder.evaluator import Judge
 from microcoder.evaluator.packages import STANDARD
 from microcoder.files import hold_lock, write_json
 from microcoder.formats.candidates import Candidate, Rejection
+from microcoder.pieces import cut_pieces
 
 ROWS_FILE, REPORT_FILE = "rows.jsonl", "report.md"
 _BATCH_ROWS = 8
 _ROWS_PER_SHARD = 32
 _SHOWN_CHARACTERS = 400
 _FINGERPRINTS = "fingerprints.jsonl"
+"""Of all rows that were seen, until the duplicates among them are looked for."""
+_FINGERPRINT = TypeAdapter(Fingerprint)
+"""Writes a fingerprint as a line of JSON, and reads it."""
 
 OnProgress = Callable[[int, int], None]
 """Called with the rows that are done and all rows."""
@@ -113,11 +122,13 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         left = [number for number in wanted if number not in rows]
         if left:
             examiner = _Examiner(settings, source, read_benchmark_problems(benchmarks), opened)
-            for batch in _batches(_pick(source, set(left))):
+            for batch in cut_pieces(_pick(source, set(left)), _BATCH_ROWS):
                 for row in examiner.examine(batch):
                     rows[row.number] = row
                 on_progress(len(rows), len(wanted))
-        found = mark_duplicates([rows[number] for number in sorted(rows)], _read_lines(settings.output / _FINGERPRINTS))
+        found = _mark_duplicates(
+            [rows[number] for number in sorted(rows)], _read_lines(settings.output / _FINGERPRINTS)
+        )
         report = settings.output / REPORT_FILE
         write_report(report, found, num_rows=total, settings=settings.model_dump(mode="json"))
     return Audited(total, tuple(found), report)
@@ -157,17 +168,6 @@ def _pick(source: Source, wanted: set[int]) -> Iterator[_Numbered]:
         first += shard.num_rows
 
 
-def _batches(rows: Iterator[_Numbered]) -> Iterator[list[_Numbered]]:
-    batch: list[_Numbered] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == _BATCH_ROWS:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
 class _Examiner:
     """Everything that is set up once for an audit."""
 
@@ -199,15 +199,9 @@ class _Examiner:
         """Return what was found of some rows, once it is on disk."""
         seen = [self._look(item) for item in batch]
         candidates = [candidate for _, candidate in seen if candidate is not None]
-        ran = iter(run_programs(candidates, self._executor) if self._executor else [Ran((), ()) for _ in candidates])
-        rows = []
-        for row, candidate in seen:
-            if candidate is not None:
-                row = _join(row, next(ran))
-                if (copy := self._find_copy(candidate)) is not None:
-                    row = row.model_copy(update={"findings": (*row.findings, copy)})
-            rows.append(row)
-        _append(self._output / _FINGERPRINTS, list(map(write_fingerprint, describe(candidates))))
+        ran = iter(run_programs(candidates, self._executor) if self._executor else [Ran() for _ in candidates])
+        rows = [row if candidate is None else self._join(row, candidate, next(ran)) for row, candidate in seen]
+        _append(self._output / _FINGERPRINTS, [_FINGERPRINT.dump_json(look).decode() for look in describe(candidates)])
         _append(self._output / ROWS_FILE, [row.model_dump_json(exclude_defaults=True) for row in rows])
         return rows
 
@@ -241,25 +235,32 @@ class _Examiner:
         )
         return row, candidate
 
-    def _find_copy(self, candidate: Candidate) -> Finding | None:
+    def _join(self, row: AuditedRow, candidate: Candidate, ran: Ran) -> AuditedRow:
+        """Add what running its programs, and those of benchmarks, showed."""
         hits = find_hits(candidate, self._index) if self._index else []
         if not hits and self._behaviour is not None:
             hits = find_behaviour(candidate, self._behaviour, self._runner)
-        if not hits:
-            return None
-        return Finding(kind="benchmark_copy", detail=f"{hits[0].problem_id} by {hits[0].by} ({hits[0].detail})")
+        copies = [
+            Finding(kind="benchmark_copy", detail=f"{hit.problem_id} by {hit.by} ({hit.detail})") for hit in hits[:1]
+        ]
+        found = {"findings": (*row.findings, *ran.findings, *copies), "checked": (*row.checked, *ran.checked)}
+        counts = {"num_references": ran.num_references, "num_wrong": ran.num_wrong}
+        return row.model_copy(update={**found, **counts, "num_wrong_passing": ran.num_wrong_passing})
 
 
-def _join(row: AuditedRow, ran: Ran) -> AuditedRow:
-    return row.model_copy(
-        update={
-            "findings": (*row.findings, *ran.findings),
-            "checked": (*row.checked, *ran.checked),
-            "num_references": ran.num_references,
-            "num_wrong": ran.num_wrong,
-            "num_wrong_passing": ran.num_wrong_passing,
-        }
-    )
+def _mark_duplicates(rows: Sequence[AuditedRow], lines: Iterable[str]) -> list[AuditedRow]:
+    """Return the rows, each that is another's duplicate with a finding that names the other."""
+    ids = {row.id for row in rows}
+    looks = {look.id: look for look in map(_FINGERPRINT.validate_json, lines) if look.id in ids}
+    named: dict[str, str] = {}
+    for group in find_duplicates(list(looks.values())):
+        named |= {name: f"{group.kept} by {why}" for name, why in group.why.items()}
+    marked = []
+    for row in rows:
+        findings = (*row.findings, Finding(kind="near_duplicate", detail=named[row.id])) if row.id in named else None
+        checked = (*row.checked, "near_duplicate") if row.id in looks else row.checked
+        marked.append(row.model_copy(update={"checked": checked, "findings": findings or row.findings}))
+    return marked
 
 
 def _append(path: Path, lines: Sequence[str]) -> None:

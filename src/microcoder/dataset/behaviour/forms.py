@@ -45,11 +45,6 @@ class Form:
     entry: str = ""
     """The function to call; empty for a program that reads stdin."""
 
-    @property
-    def source(self) -> dict[str, str]:
-        """What is asked of the sandbox."""
-        return {"code": self.program, "entry": self.entry}
-
 
 def find_forms(candidate: Candidate) -> list[Form]:
     """Return the ways to see a problem, the likeliest first; none where it has no small case that can be read."""

@@ -13,8 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from microcoder.dataset.benchmarks.question import Question
-from microcoder.dataset.benchmarks.rows import FileRow, read_file
+from microcoder.dataset.benchmarks.rows import FileRow, Question, read_file
 from microcoder.errors import ConfigError, DataError
 from microcoder.evaluator import check_problem
 from microcoder.formats.livecodebench import MEMORY_LIMIT_MIB, TIME_LIMIT_SECONDS

@@ -1,11 +1,12 @@
-"""Rows of a published file, with where each stands; here a row that cannot be read is an error."""
+"""Problems of benchmarks and rows of published files, with where each stands; one that cannot be read is an error."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,73 @@ from microcoder.types import Problem, TestCase
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedRow:
-    """One object of a file."""
+class Question:
+    """One problem of a benchmark; its tests are read when they are needed, for a release has gigabytes of them."""
+
+    id: str
+    statement: str
+    digest: str
+    """Of everything that decides the prompt and the verdict."""
+    load: Callable[[], Problem] = field(repr=False)
+    """Return the problem with its tests; raises DataError where the file has changed since."""
+    title: str = ""
+    platform: str = ""
+    """`atcoder`, `leetcode`, `codeforces`, or empty."""
+    difficulty: str = ""
+    date: datetime | None = None
+    starter_code: str = ""
+    fn_name: str | None = None
+    examples: tuple[str, ...] = ()
+    """Assertions that the prompt shows (MBPP)."""
+
+
+def read_plus(path: Path) -> dict[str, FileRow]:
+    """Read an EvalPlus file, by the digits of its task ids.
+
+    Raises:
+        DataError: the file is missing or a row is broken.
+    """
+    return {task_number(row.text("task_id")): row for row in read_published(path, "EvalPlus file")}
+
+
+def task_number(task_id: str) -> str:
+    """Return `12` for `HumanEval/12` and for `Mbpp/12`."""
+    return task_id.rpartition("/")[2]
+
+
+def plus_tests_of(row: FileRow, fields: Sequence[str]) -> tuple[TestCase, ...]:
+    """Return tests of some of an EvalPlus row's inputs, such as `base_input` and `plus_input`.
+
+    Raises:
+        DataError: a field is missing or of another kind.
+    """
+    try:
+        return tuple(plus_tests(Row(row.values, id=row.where, dataset="evalplus", is_judged=True), fields=fields))
+    except Malformed as error:
+        raise DataError(f"{row.where}: {error.detail}") from None
+
+
+def read_published(path: Path, what: str) -> list[FileRow]:
+    """Read every object of a file.
+
+    Raises:
+        DataError: the file is missing or empty, or holds something else: which line, what is wrong.
+    """
+    rows = list(read_file(path, what))
+    if not rows:
+        raise DataError(f"{what} {path} is empty; it needs one JSON object a line")
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A row as it stands in a file."""
 
     where: str
     values: Mapping[str, Any]
+    digest: str
+    read_again: Callable[[], FileRow] = field(repr=False)
+    """Reads it from the file once more; raises DataError where that has changed."""
 
     def text(self, *names: str) -> str:
         """Return the first of these fields that is there.
@@ -69,58 +132,9 @@ class PublishedRow:
         except DataError as error:
             raise DataError(f"{self.where}: {error}") from None
 
-    def digest(self) -> str:
-        """Return a digest of the whole row."""
+    def values_digest(self) -> str:
+        """Return a digest of the row, however the file writes it."""
         return hashlib.sha256(json.dumps(self.values, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def read_plus(path: Path) -> dict[str, PublishedRow]:
-    """Read an EvalPlus file, by the digits of its task ids.
-
-    Raises:
-        DataError: the file is missing or a row is broken.
-    """
-    return {task_number(row.text("task_id")): row for row in read_published(path, "EvalPlus file")}
-
-
-def task_number(task_id: str) -> str:
-    """Return `12` for `HumanEval/12` and for `Mbpp/12`."""
-    return task_id.rpartition("/")[2]
-
-
-def plus_tests_of(row: PublishedRow, fields: Sequence[str]) -> tuple[TestCase, ...]:
-    """Return tests of some of an EvalPlus row's inputs, such as `base_input` and `plus_input`.
-
-    Raises:
-        DataError: a field is missing or of another kind.
-    """
-    try:
-        return tuple(plus_tests(Row(row.values, id=row.where, dataset="evalplus", is_judged=True), fields=fields))
-    except Malformed as error:
-        raise DataError(f"{row.where}: {error.detail}") from None
-
-
-def read_published(path: Path, what: str) -> list[PublishedRow]:
-    """Read every object of a file.
-
-    Raises:
-        DataError: the file is missing or empty, or holds something else: which line, what is wrong.
-    """
-    rows = [PublishedRow(row.where, row.values) for row in read_file(path, what)]
-    if not rows:
-        raise DataError(f"{what} {path} is empty; it needs one JSON object a line")
-    return rows
-
-
-@dataclass(frozen=True, slots=True)
-class FileRow:
-    """A row as it stands in a file."""
-
-    where: str
-    values: Mapping[str, Any]
-    digest: str
-    read_again: Callable[[], FileRow]
-    """Reads it from the file once more; raises DataError where that has changed."""
 
 
 def read_file(path: Path, what: str) -> Iterator[FileRow]:

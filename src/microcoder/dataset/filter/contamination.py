@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -33,6 +33,7 @@ from microcoder.dataset.process.sections import normalise
 from microcoder.dataset.process.tex import looks_like_tex
 from microcoder.formats.candidates import Candidate
 
+Key = TypeVar("Key")
 _SAME_PROBLEM = 0.8
 """Share of 16-grams from which on two benchmark problems are one, listed twice."""
 
@@ -130,16 +131,6 @@ def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings 
     settings = settings or ContaminationSettings()
     benchmark = list(benchmark)
     problems = sorted((text for problem in benchmark for text in _texts_of(problem)), key=lambda problem: problem.id)
-    by_title: dict[str, list[int]] = {}
-    by_signature: dict[str, list[int]] = {}
-    by_example: dict[int, list[int]] = {}
-    for number, problem in enumerate(problems):
-        if title := title_key(problem.title):
-            by_title.setdefault(title, []).append(number)
-        if name := signature(problem):
-            by_signature.setdefault(name, []).append(number)
-        for key in example_keys(problem):
-            by_example.setdefault(key.digest, []).append(number)
     texts = [_text(problem) for problem in problems]
     tokens = [words(text) for text in texts]
     grams = [gram_hashes(said, settings.word_gram_length) for said in tokens]
@@ -148,15 +139,25 @@ def build_index(benchmark: Iterable[Candidate], settings: ContaminationSettings 
         settings=settings,
         ids=tuple(problem.id for problem in problems),
         by_source={key: number for number, problem in enumerate(problems) for key in source_keys(problem)},
-        by_title=by_title,
-        by_signature=by_signature,
-        by_example=by_example,
+        by_title=_owners([title_key(problem.title)] for problem in problems),
+        by_signature=_owners([signature(problem)] for problem in problems),
+        by_example=_owners([key.digest for key in example_keys(problem)] for problem in problems),
         boilerplate=boilerplate,
         words=_Grams.build(grams, boilerplate),
         telling=_Grams.build([telling_hashes(said, settings.word_gram_length) for said in tokens], boilerplate),
         literals=_Grams.build([literal_hashes(literals(text), settings.literal_gram_length) for text in texts]),
         meaning=index_meaning(benchmark, settings.meaning),
     )
+
+
+def _owners(keys: Iterable[Iterable[Key]]) -> dict[Key, list[int]]:
+    """Return the numbers of the problems that have each key; an empty one is none."""
+    owners: dict[Key, list[int]] = {}
+    for number, of_problem in enumerate(keys):
+        for key in of_problem:
+            if key:
+                owners.setdefault(key, []).append(number)
+    return owners
 
 
 def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str], most: int) -> Hashes:
@@ -204,7 +205,7 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     texts = {candidate.statement or candidate.statement_found, candidate.statement_found or candidate.statement}
     support: Counter[int] = Counter()
     for text in sorted(texts):
-        hits += _by_words(text, index, support) + _by_literals(text, index, support)
+        hits += _by_grams(text, index, support)
     hits += _by_examples(candidate, index, support)
     hits += _by_title(candidate, index, support)
     if not hits and index.meaning is not None and (found := index.meaning.find(candidate)):
@@ -216,36 +217,28 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     return list(first.values())
 
 
-def _by_words(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
+def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
     settings = index.settings
     said = words(text)
-    found = np.setdiff1d(gram_hashes(said, settings.word_gram_length), index.boilerplate, assume_unique=True)
-    shared = index.words.shared(found)
+    runs = np.setdiff1d(gram_hashes(said, settings.word_gram_length), index.boilerplate, assume_unique=True)
     telling = index.telling.shared(telling_hashes(said, settings.word_gram_length))
+    numbers = literal_hashes(literals(text), settings.literal_gram_length)
     hits = []
-    for number in np.nonzero(shared)[0].tolist():
-        share = float(shared[number] / max(1, min(len(found), int(index.words.sizes[number]))))
-        if telling[number] >= 2:
-            support[number] += 1
-        is_copied = share >= settings.min_copy_share
-        if (shared if is_copied else telling)[number] >= settings.min_shared_words and share >= settings.min_word_share:
-            detail = f"{shared[number]} runs of words shared, {share:.2f} of the shorter"
-            hits.append(Hit(index.ids[number], "words", round(share, 3), detail))
-    return hits
-
-
-def _by_literals(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
-    settings = index.settings
-    found = literal_hashes(literals(text), settings.literal_gram_length)
-    shared = index.literals.shared(found)
-    hits = []
-    for number in np.nonzero(shared)[0].tolist():
-        share = float(shared[number] / max(1, min(len(found), int(index.literals.sizes[number]))))
-        if shared[number] >= 2:
-            support[number] += 1
-        if shared[number] >= settings.min_shared_literals and share >= settings.min_literal_share:
-            detail = f"{shared[number]} runs of literals shared, {share:.2f} of the shorter"
-            hits.append(Hit(index.ids[number], "literals", round(share, 3), detail))
+    by: Evidence
+    for by, grams, found in (("words", index.words, runs), ("literals", index.literals, numbers)):
+        shared = grams.shared(found)
+        says = telling if by == "words" else shared
+        for number in np.nonzero(shared)[0].tolist():
+            share = float(shared[number] / max(1, min(len(found), int(grams.sizes[number]))))
+            support[number] += bool(says[number] >= 2)
+            if by == "words":
+                num = shared[number] if share >= settings.min_copy_share else telling[number]
+                is_hit = num >= settings.min_shared_words and share >= settings.min_word_share
+            else:
+                is_hit = shared[number] >= settings.min_shared_literals and share >= settings.min_literal_share
+            if is_hit:
+                detail = f"{shared[number]} runs of {by} shared, {share:.2f} of the shorter"
+                hits.append(Hit(index.ids[number], by, round(share, 3), detail))
     return hits
 
 

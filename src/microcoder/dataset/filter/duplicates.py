@@ -13,13 +13,13 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from microcoder.config import Config
-from microcoder.dataset.filter.fingerprints import source_keys, words
+from microcoder.dataset.filter.fingerprints import hash_text, source_keys, words
 from microcoder.dataset.filter.minhash import (
     are_duplicated,
     band_keys,
@@ -64,6 +64,7 @@ class DuplicateSettings(Config):
 class Fingerprint:
     """What must be known of a record to find its duplicates: 1 KB as a rule."""
 
+    __pydantic_config__: ClassVar = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
     id: str
     rank: tuple[int, ...]
     """Which of several to keep: the lowest."""
@@ -125,15 +126,11 @@ def _flat(value: float) -> float:
     return value
 
 
-def _number(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
-
-
 def _answers(candidate: Candidate) -> dict[int, int]:
     if candidate.checker.type in ("program", "unordered") or "many_answers" in candidate.flags:
         return {}
     tests = [test for test in candidate.tests[:_MAX_TESTS] if len(test.input) + len(test.output) <= _MAX_CHARACTERS]
-    return {_number(test.input.strip()): _number(" ".join(test.output.split())) for test in tests}
+    return {hash_text(test.input.strip()): hash_text(" ".join(test.output.split())) for test in tests}
 
 
 def _rank(candidate: Candidate) -> tuple[int, ...]:
@@ -208,7 +205,7 @@ def _with_company(looks: Iterable[Fingerprint], settings: DuplicateSettings) -> 
         start = sum(map(len, bands))
         for number, look in enumerate(batch, start):
             of_look = [*look.sources, *([f"text {look.text}"] if look.text else [])]
-            keys.extend(map(_number, of_look))
+            keys.extend(map(hash_text, of_look))
             owners.extend([number] * len(of_look))
         signatures = read_signatures(look.signature for look in batch)
         bands.append(band_keys(signatures, num_bands=settings.num_bands))

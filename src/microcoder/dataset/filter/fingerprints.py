@@ -116,9 +116,12 @@ def literals(text: str) -> list[str]:
     return [found.strip("\"'") for found in _LITERAL.findall(unicodedata.normalize("NFKC", text))]
 
 
-@lru_cache(maxsize=1 << 18)
-def _token_hash(token: str) -> int:
-    return int.from_bytes(hashlib.blake2b(token.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+def hash_text(text: str) -> int:
+    """Return 64 bits that are the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+
+
+_token_hash = lru_cache(maxsize=1 << 18)(hash_text)
 
 
 def literal_hashes(tokens: Sequence[str], length: int) -> Hashes:

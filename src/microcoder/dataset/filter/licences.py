@@ -11,17 +11,8 @@ from microcoder.config import Config
 from microcoder.formats.candidates import Candidate
 
 PERMISSIVE = (
-    "MIT",
-    "Apache-2.0",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "ISC",
-    "CC0-1.0",
-    "CC-BY",
-    "ODC-BY",
-    "PDDL",
-    "Unlicense",
-)
+    "MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "CC0-1.0", "CC-BY", "ODC-BY", "PDDL", "Unlicense",
+)  # fmt: skip
 SHARE_ALIKE = ("CC-BY-SA", "ODbL", "GPL", "LGPL", "MPL-2.0")
 
 _NO_COMMERCE = (

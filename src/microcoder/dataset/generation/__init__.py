@@ -2,6 +2,6 @@
 
 from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.dataset.generation.stage import Judges, generate
-from microcoder.dataset.process.shown import count_hidden, find_shown
+from microcoder.dataset.process.samples import count_hidden, find_shown
 
 __all__ = ["GenerateSettings", "Judges", "count_hidden", "find_shown", "generate"]

@@ -17,7 +17,7 @@ from microcoder.dataset.generation.model import ask_for_inputs
 from microcoder.dataset.generation.mutants import make_mutants
 from microcoder.dataset.generation.packages import ask_validators, run_kit
 from microcoder.dataset.generation.settings import GenerateSettings
-from microcoder.dataset.process.shown import count_hidden
+from microcoder.dataset.process.samples import count_hidden
 from microcoder.dataset.rejections import reject
 from microcoder.dataset.verify.plans import language_of
 from microcoder.dataset.verify.python2 import is_python2

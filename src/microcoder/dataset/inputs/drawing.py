@@ -172,7 +172,7 @@ class _Draw:
         if shape.kind == "nodes":
             return self._nodes(place, shape)
         if shape.columns:
-            return self._row(place, shape)
+            return [self.value(f"{place}[{number}]", column) for number, column in enumerate(shape.columns)]
         return self._list(place, shape)
 
     def _text(self, place: str, shape: Shape) -> str:
@@ -204,9 +204,6 @@ class _Draw:
         if not known:
             del self.known[size]
         return drawn
-
-    def _row(self, place: str, shape: Shape) -> list[Any]:
-        return [self.value(f"{place}[{number}]", column) for number, column in enumerate(shape.columns)]
 
     def _list(self, place: str, shape: Shape) -> list[Any]:
         assert shape.item is not None
@@ -324,32 +321,22 @@ def _draw_all(drawing: _Draw) -> Values | None:
     """Draw lengths, then numbers, then what is inside: the later are bounded by the earlier."""
     model = drawing.model
     drawn: dict[str, Any] = {}
-    order = sorted(range(len(model.names)), key=lambda place: _is_number(model.shapes[place]))
+    order = sorted(range(len(model.names)), key=lambda place: model.shapes[place].kind not in ("list", "text"))
     _settle_sizes(drawing)
     for place in order:
         name, shape = model.names[place], model.shapes[place]
         drawn[name] = drawing.value(name, shape)
         if isinstance(drawn[name], list | str) and len(drawn[name]) != drawing.known.get(f"{name}#"):
             # Equal items were left out, so lengths that depend on it do not fit any more.
-            return None if _others_depend(model, f"{name}#") else _with_length(drawing, drawn, name)
-    return tuple(_ordered(drawn, model))
-
-
-def _with_length(drawing: _Draw, drawn: dict[str, Any], name: str) -> Values | None:
-    """Go on with the length that a list came to."""
-    drawing.known[f"{name}#"] = len(drawn[name])
-    for other, shape in zip(drawing.model.names, drawing.model.shapes, strict=True):
-        if other not in drawn:
-            drawn[other] = drawing.value(other, shape)
-    return tuple(_ordered(drawn, drawing.model))
-
-
-def _ordered(drawn: dict[str, Any], model: InputModel) -> list[Any]:
-    return [drawn[name] for name in model.names]
-
-
-def _others_depend(model: InputModel, size: str) -> bool:
-    return any(one.operator == "==" and size in (one.left.place, one.right.place) for one in model.relations)
+            size = f"{name}#"
+            if any(one.operator == "==" and size in (one.left.place, one.right.place) for one in model.relations):
+                return None
+            drawing.known[size] = len(drawn[name])
+            for other, its in zip(model.names, model.shapes, strict=True):
+                if other not in drawn:
+                    drawn[other] = drawing.value(other, its)
+            break
+    return tuple(drawn[name] for name in model.names)
 
 
 def _settle_sizes(drawing: _Draw) -> None:
@@ -376,7 +363,3 @@ def _shape_at(model: InputModel, place: str) -> Shape | None:
         return None
     shape = model.shapes[model.names.index(base)]
     return shape.item if inside else shape
-
-
-def _is_number(shape: Shape) -> bool:
-    return shape.kind not in ("list", "text")

@@ -252,12 +252,12 @@ def _seen_relations(numbers: Sequence[Mapping[str, Sequence[float]]], bounded: s
         for size in sizes:
             if size == place or (size in bounded and not size.endswith("#")):
                 continue
-            if all(place in seen and min(seen[place]) >= 0 and max(seen[place]) < seen[size][0] for seen in numbers):
-                yield Relation(Term("", 0.0), "<=", Term(place, 0.0))
-                yield Relation(Term(place, 0.0), "<", Term(size, 0.0))
-            elif all(place in seen and min(seen[place]) >= 1 and max(seen[place]) <= seen[size][0] for seen in numbers):
-                yield Relation(Term("", 1.0), "<=", Term(place, 0.0))
-                yield Relation(Term(place, 0.0), "<=", Term(size, 0.0))
+            for first, operator in ((0.0, "<"), (1.0, "<=")):
+                end = 1 - first
+                if all(place in o and first <= min(o[place]) and max(o[place]) <= o[size][0] - end for o in numbers):
+                    yield Relation(Term("", first), "<=", Term(place, 0.0))
+                    yield Relation(Term(place, 0.0), operator, Term(size, 0.0))
+                    break
 
 
 def _widths(place: str, sizes: Sequence[str], numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:

@@ -174,14 +174,6 @@ def _is_distinct(value: list[Any]) -> bool:
     return len({repr(item) for item in value}) == len(value)
 
 
-def _is_permutation(value: list[Any]) -> bool:
-    return sorted(value) in (list(range(len(value))), list(range(1, len(value) + 1)))
-
-
-def _is_rectangular(value: list[Any]) -> bool:
-    return len({len(item) for item in value}) <= 1
-
-
 def _is_square(value: list[Any]) -> bool:
     return all(len(item) == len(value) for item in value)
 
@@ -209,26 +201,27 @@ def _is_tree(value: list[Any]) -> bool:
     return len(nodes) == len(value) + 1 and nodes in (set(range(len(nodes))), set(range(1, len(nodes) + 1)))
 
 
-def _has_no_loops(value: list[Any]) -> bool:
-    return all(row[0] != row[1] for row in value)
-
-
-def _has_no_double_edges(value: list[Any]) -> bool:
-    return len({frozenset(map(repr, row[:2])) for row in value}) == len(value)
-
-
 FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingProxyType(
     {
-        "rectangular": (_is_rectangular, ""),
+        "rectangular": (lambda value: len({len(item) for item in value}) <= 1, ""),
         "square": (_is_square, r"n\s*[x*]\s*n\b|\bsquare\b|grid\[i\]\.length == grid\.length|n == \w+\[i\]\.length"),
         "symmetric": (_is_symmetric, ""),
-        "permutation": (_is_permutation, r"permutation"),
+        "permutation": (
+            lambda value: sorted(value) in ([*range(len(value))], [*range(1, len(value) + 1)]),
+            r"permutation",
+        ),
         "distinct": (_is_distinct, r"\bdistinct\b|\bunique\b|\bdifferent\b|no two|no duplicate|permutation|repeated"),
         "sorted": (_is_sorted, r"\bsorted\b|increasing|ascending|non-?decreasing"),
         "decreasing": (lambda value: _is_sorted(value[::-1]), r"decreasing|descending|non-?increasing"),
         "tree": (_is_tree, r"\btrees?\b"),
-        "no_loops": (_has_no_loops, r"graph|edges?\b|road|self-?loop|connect|!="),
-        "no_double_edges": (_has_no_double_edges, r"graph|edges?\b|road|connect|distinct|unique"),
+        "no_loops": (
+            lambda value: all(row[0] != row[1] for row in value),
+            r"graph|edges?\b|road|self-?loop|connect|!=",
+        ),
+        "no_double_edges": (
+            lambda value: len({frozenset(map(repr, row[:2])) for row in value}) == len(value),
+            r"graph|edges?\b|road|connect|distinct|unique",
+        ),
     }
 )
 """Facts of a list, and the words of a statement without which one is taken for chance."""
@@ -265,8 +258,12 @@ NUMBER_FACTS: MappingProxyType[str, tuple[Callable[[float], bool], str]] = Mappi
 
 def holds(fact: str, value: list[Any], *, is_tree: bool = False) -> bool:
     """Whether a fact of `FACTS`, or of `NODE_FACTS`, holds for a list."""
+    return _is_true((NODE_FACTS if is_tree else FACTS)[fact][0], value)
+
+
+def _is_true(test: Callable[[list[Any]], bool], value: list[Any]) -> bool:
     try:
-        return (NODE_FACTS if is_tree else FACTS)[fact][0](value)
+        return test(value)
     except (TypeError, IndexError, ValueError):
         return False
 
@@ -277,9 +274,4 @@ def _believed(
     if words and statement is not None and not re.search(words, statement, re.IGNORECASE):
         return False
     # Of short lists much is true by chance, and shapes of matrices are not: those are lists of lists.
-    if max(map(len, values)) < 2:
-        return False
-    try:
-        return all(test(value) for value in values)
-    except (TypeError, IndexError, ValueError):
-        return False
+    return max(map(len, values)) > 1 and all(_is_true(test, value) for value in values)

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from microcoder.dataset.process.headings import Heading, read_heading
+from microcoder.dataset.process.spans import write_fence
 
 _PROSE_PARAGRAPH = re.compile(r"(?:[^\W\d_]{2,}[ ,]+){3,}|[。，]|[一-鿿]{6,}")
 
@@ -179,7 +180,8 @@ def render(sections: Sections) -> str:
     explained = [one for one in sections.other if _is_explanation(one)]
     parts += [_headed(*one) for one in sections.other if one not in explained]
     for number, example in enumerate(sections.examples, 1):
-        parts.append(f"## Example {number}\n\nInput:\n\n{_fence(example.input)}\n\nOutput:\n\n{_fence(example.output)}")
+        given, printed = write_fence(example.input), write_fence(example.output)
+        parts.append(f"## Example {number}\n\nInput:\n\n{given}\n\nOutput:\n\n{printed}")
         if example.explanation:
             parts.append(f"Explanation:\n\n{example.explanation}")
     # What explains the samples is read after them.
@@ -191,12 +193,6 @@ def render(sections: Sections) -> str:
 
 def _headed(title: str, text: str) -> str:
     return f"## {title}\n\n{text}" if text else f"## {title}"
-
-
-def _fence(text: str) -> str:
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    ticks = "`" * (longest + 1)
-    return f"{ticks}\n{text}\n{ticks}"
 
 
 def normalise(text: str) -> str:

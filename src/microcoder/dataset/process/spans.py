@@ -37,6 +37,13 @@ def prose(text: str) -> str:
     return re.sub(r"https?://\S+|!?\[[^\]\n]{0,500}\]\([^)\n]{0,2000}\)", " ", kept)
 
 
+def write_fence(code: str) -> str:
+    """Return text as a block of code, its fence longer than any in it."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", code)), default=2)
+    ticks = "`" * (longest + 1)
+    return f"{ticks}\n{code}\n{ticks}"
+
+
 def replace_between(text: str, opening: str, closing: str, into: str = "") -> str:
     """Return the text with everything from each opening to the closing after it replaced; what is not closed stays.
 

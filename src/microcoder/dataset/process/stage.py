@@ -10,13 +10,12 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset.endpoint import Endpoint
+from microcoder.dataset.process.checkers import convert_checker, find_order
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags
 from microcoder.dataset.process.html import drop_embedded
 from microcoder.dataset.process.instructions import find_starter_code, strip_instruction
 from microcoder.dataset.process.languages import LanguageSettings, identify
-from microcoder.dataset.process.old_checkers import convert_checker
-from microcoder.dataset.process.order import find_order
 from microcoder.dataset.process.powers import LOST_IN, restore_moduli, restore_powers
 from microcoder.dataset.process.samples import restore_samples
 from microcoder.dataset.process.sections import Sections, normalise, render, split

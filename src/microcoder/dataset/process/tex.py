@@ -9,7 +9,7 @@ from typing import Any
 
 from microcoder.dataset.process import tex_commands as commands
 from microcoder.dataset.process.macros import expand_macros, strip_comments
-from microcoder.dataset.process.spans import FENCE
+from microcoder.dataset.process.spans import FENCE, write_fence
 
 _DOCUMENT = re.compile(
     r"\\(?:problemname\b|begin\{(?:itemize|enumerate|center|figure|wrapfigure|tabular|verbatim|lstlisting|document|"
@@ -65,14 +65,8 @@ def tex_to_markdown(text: str) -> str:
 def _code(found: re.Match[str]) -> str:
     if found["name"]:
         inner = found["body"].strip("\n")
-        return f"\n\n{_fence(inner)}\n\n"
+        return f"\n\n{write_fence(inner)}\n\n"
     return _inline(found["braced"] if found["braced"] is not None else found["inline"])
-
-
-def _fence(inner: str) -> str:
-    longest = max((len(run) for run in re.findall(r"`{3,}", inner)), default=2)
-    ticks = "`" * (longest + 1)
-    return f"{ticks}\n{inner}\n{ticks}"
 
 
 def _inline(inner: str) -> str:
@@ -245,39 +239,6 @@ def _last(writer: _Writer, arguments: list[Any]) -> str:
     return writer.join(arguments[-1:]).strip()
 
 
-def _image(writer: _Writer, arguments: list[Any]) -> str:
-    return f"![image]({_last(writer, arguments)})"
-
-
-def _illustration(writer: _Writer, arguments: list[Any]) -> str:
-    """Width, file, and whose picture it is."""
-    return f"\n\n![image]({writer.join(arguments[1:2]).strip()})\n\n"
-
-
-def _title(writer: _Writer, arguments: list[Any]) -> str:
-    return f"\n\n# {' '.join(_last(writer, arguments).split())}\n\n"
-
-
-def _link(writer: _Writer, arguments: list[Any]) -> str:
-    return f"{_last(writer, arguments)} ({writer.join(arguments[:1]).strip()})"
-
-
-def _footnote(writer: _Writer, arguments: list[Any]) -> str:
-    return f" ({_last(writer, arguments)})" if arguments else ""
-
-
-def _caption(writer: _Writer, arguments: list[Any]) -> str:
-    return f"\n\n*{_last(writer, arguments)}*\n\n" if _last(writer, arguments) else ""
-
-
-def _quoted(writer: _Writer, arguments: list[Any]) -> str:
-    return f'"{_last(writer, arguments)}"'
-
-
-def _reference(writer: _Writer, arguments: list[Any]) -> str:
-    return writer.labels.get(_last(writer, arguments), "")
-
-
 def _named_reference(writer: _Writer, arguments: list[Any]) -> str:
     label = _last(writer, arguments)
     kind = {"fig": "Figure ", "tab": "Table ", "sec": "Section "}.get(label[:3].lower(), "")
@@ -289,26 +250,10 @@ def _inside_math(writer: _Writer, arguments: list[Any]) -> str:
     return _math(f"${source.removeprefix('{').removesuffix('}').strip()}$") if source else ""
 
 
-def _number(writer: _Writer, arguments: list[Any]) -> str:
-    return _math(f"${_digits(writer.join(arguments[-1:]))}$") if arguments else ""
-
-
 def _quantity(writer: _Writer, arguments: list[Any]) -> str:
     if len(arguments) < 2:
         return ""
     return f"${_digits(writer.join(arguments[-2:-1]))}$ {_unit(_source(arguments[-1]))}"
-
-
-def _only_unit(writer: _Writer, arguments: list[Any]) -> str:
-    return _unit(_source(arguments[-1])) if arguments else ""
-
-
-def _raised(writer: _Writer, arguments: list[Any]) -> str:
-    return f"^({_last(writer, arguments)})"
-
-
-def _lowered(writer: _Writer, arguments: list[Any]) -> str:
-    return f"_({_last(writer, arguments)})"
 
 
 def _example(writer: _Writer, arguments: list[Any]) -> str:
@@ -316,45 +261,32 @@ def _example(writer: _Writer, arguments: list[Any]) -> str:
     if len(arguments) < 2:
         return ""
     given, printed = (_source(one).strip().removeprefix("{").removesuffix("}").strip("\n") for one in arguments[:2])
-    return f"\n\n## Example\n\nInput:\n\n{_fence(given)}\n\nOutput:\n\n{_fence(printed)}\n\n"
-
-
-def _nothing(writer: _Writer, arguments: list[Any]) -> str:
-    return ""
+    return f"\n\n## Example\n\nInput:\n\n{write_fence(given)}\n\nOutput:\n\n{write_fence(printed)}\n\n"
 
 
 _SPECIAL_MACROS: dict[str, Callable[[_Writer, list[Any]], str]] = {
-    "includegraphics": _image,
-    "includesvg": _image,
-    "illustration": _illustration,
-    "problemname": _title,
-    "href": _link,
-    "footnote": _footnote,
-    "caption": _caption,
-    "subcaption": _caption,
-    "captionof": _caption,
-    "enquote": _quoted,
-    "say": _quoted,
-    "ref": _reference,
-    "eqref": _reference,
-    "autoref": _named_reference,
-    "cref": _named_reference,
-    "Cref": _named_reference,
+    **dict.fromkeys(("exmpfile", "label", "input", "include", "cite"), lambda writer, arguments: ""),
+    **dict.fromkeys(("includegraphics", "includesvg"), lambda writer, given: f"![image]({_last(writer, given)})"),
+    # Width, file, and whose picture it is.
+    "illustration": lambda writer, given: f"\n\n![image]({writer.join(given[1:2]).strip()})\n\n",
+    "problemname": lambda writer, given: f"\n\n# {' '.join(_last(writer, given).split())}\n\n",
+    "href": lambda writer, given: f"{_last(writer, given)} ({writer.join(given[:1]).strip()})",
+    "footnote": lambda writer, given: f" ({_last(writer, given)})" if given else "",
+    **dict.fromkeys(
+        ("caption", "subcaption", "captionof"),
+        lambda writer, given: f"\n\n*{_last(writer, given)}*\n\n" if _last(writer, given) else "",
+    ),
+    **dict.fromkeys(("enquote", "say"), lambda writer, given: f'"{_last(writer, given)}"'),
+    **dict.fromkeys(("ref", "eqref"), lambda writer, given: writer.labels.get(_last(writer, given), "")),
+    **dict.fromkeys(("autoref", "cref", "Cref"), _named_reference),
     "ensuremath": _inside_math,
-    "num": _number,
-    "SI": _quantity,
-    "qty": _quantity,
-    "si": _only_unit,
-    "unit": _only_unit,
-    "textsuperscript": _raised,
-    "textsubscript": _lowered,
+    "num": lambda writer, given: _math(f"${_digits(writer.join(given[-1:]))}$") if given else "",
+    **dict.fromkeys(("SI", "qty"), _quantity),
+    **dict.fromkeys(("si", "unit"), lambda writer, given: _unit(_source(given[-1])) if given else ""),
+    "textsuperscript": lambda writer, given: f"^({_last(writer, given)})",
+    "textsubscript": lambda writer, given: f"_({_last(writer, given)})",
     "exmp": _example,
-    "exmpfile": _nothing,
-    "label": _nothing,
-    "input": _nothing,
-    "include": _nothing,
-    "cite": _nothing,
-    "item": lambda writer, arguments: writer.item(arguments),
+    "item": lambda writer, given: writer.item(given),
 }
 
 

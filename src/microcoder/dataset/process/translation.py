@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from microcoder.config import Config
-from microcoder.dataset.endpoint import BadReply, Endpoint, EndpointSettings, Message
+from microcoder.dataset.endpoint import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
 from microcoder.dataset.process.completeness import samples_of
 from microcoder.dataset.process.languages import LanguageSettings, identify
 from microcoder.dataset.process.sections import split
@@ -87,7 +86,7 @@ def translate(
         except BadReply as error:
             translated, title, faults = "", "", [str(error)]
         if not faults:
-            detail = f"{candidate.natural_language} to en by {endpoint.settings.model}, prompt {prompt_hash()}"
+            detail = f"{candidate.natural_language} to en by {endpoint.settings.model}, prompt {hash_prompt(PROMPT)}"
             statement = restore(translated, protected).strip() + "\n"
             return candidate.change("process", STEP, detail, statement=statement, title=title or candidate.title)
         messages = [
@@ -113,11 +112,6 @@ def check_translation(
     if (found := identify(statement, languages)).code != "en":
         faults.append(f"the text is still in {found.code}")
     return faults
-
-
-def prompt_hash() -> str:
-    """Return the digest of the prompt, which stands in the lineage."""
-    return hashlib.sha256(PROMPT.encode()).hexdigest()[:12]
 
 
 class Protected(NamedTuple):

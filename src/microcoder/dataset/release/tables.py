@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from microcoder.dataset.process.shown import count_hidden
+from microcoder.dataset.process.samples import count_hidden
 from microcoder.errors import DataError
 from microcoder.files import write_parquet
 from microcoder.formats.candidates import Candidate, Rejection

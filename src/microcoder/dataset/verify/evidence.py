@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from microcoder.dataset.process.shown import find_shown
+from microcoder.dataset.process.samples import find_shown
 from microcoder.dataset.verify.choice import TestCost, choose_tests
 from microcoder.dataset.verify.settings import Role, VerifySettings
 from microcoder.formats.candidates import Candidate, Mutant, Rejection, Solution

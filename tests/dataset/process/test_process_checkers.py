@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microcoder.dataset.process.order import find_order
+from microcoder.dataset.process.checkers import find_order
 from microcoder.formats.candidates import Candidate
 from microcoder.types import Call, Checker, TestCase
 

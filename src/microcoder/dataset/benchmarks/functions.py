@@ -1,12 +1,11 @@
-"""MBPP (`mbpp.jsonl` or `sanitized-mbpp.json` as published), with MBPP+ when its file is given."""
+"""HumanEval and MBPP as published (`HumanEval.jsonl.gz`, `mbpp.jsonl`, `sanitized-mbpp.json`), and EvalPlus tests."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal
 
-from microcoder.dataset.benchmarks.question import Question
-from microcoder.dataset.benchmarks.rows import PublishedRow, plus_tests_of, read_plus, read_published
+from microcoder.dataset.benchmarks.rows import FileRow, Question, plus_tests_of, read_plus, read_published, task_number
 from microcoder.errors import DataError
 
 Split = Literal["test", "prompt", "validation", "train", "all"]
@@ -17,6 +16,24 @@ _SPLITS: dict[Split, range] = {
     "train": range(601, 975),
     "all": range(1, 1_000_000),
 }
+
+
+def read_humaneval(path: Path, *, plus: Path | None = None) -> list[Question]:
+    """Read HumanEval; with `plus`, the problems of that file, under its further inputs too.
+
+    Raises:
+        DataError: a file is missing, or a row is broken: which line, what is wrong.
+    """
+    further = read_plus(plus) if plus is not None else None
+    questions = []
+    for row in read_published(path, "HumanEval file"):
+        more = None
+        if further is not None and (more := further.get(task_number(row.text("task_id")))) is None:
+            continue
+        questions.append(_read_humaneval(row, more))
+    if not questions:
+        raise DataError(f"{plus} shares no task with {path}; are both of the same benchmark?")
+    return questions
 
 
 def read_mbpp(path: Path, *, split: Split = "test", plus: Path | None = None) -> list[Question]:
@@ -33,13 +50,28 @@ def read_mbpp(path: Path, *, split: Split = "test", plus: Path | None = None) ->
             raise DataError(f"{row.where}: task_id is {number!r}, not a number; is this MBPP as published?")
         more = further.get(str(number)) if further is not None else None
         if number in _SPLITS[split] and (further is None or more is not None):
-            questions.append(_read_question(row, number, more))
+            questions.append(_read_mbpp(row, number, more))
     if not questions:
         raise DataError(f"{path} holds no task of split {split!r}{f' that {plus} has too' if plus else ''}; try all")
     return questions
 
 
-def _read_question(row: PublishedRow, number: int, more: PublishedRow | None) -> Question:
+def _read_humaneval(row: FileRow, more: FileRow | None) -> Question:
+    name, prompt = row.text("task_id"), row.text("prompt")
+    problem = row.problem("humaneval", name)
+    if more is not None:
+        tests = (*problem.tests, *plus_tests_of(more, ("plus_input",)))
+        problem = problem.model_copy(update={"tests": tests})
+    return Question(
+        id=name,
+        statement=prompt,
+        fn_name=problem.fn_name,
+        digest=row.values_digest() + (more.values_digest() if more is not None else ""),
+        load=lambda: problem,
+    )
+
+
+def _read_mbpp(row: FileRow, number: int, more: FileRow | None) -> Question:
     problem = row.problem("mbpp", f"Mbpp/{number}")
     if more is not None:
         tests = plus_tests_of(more, ("base_input", "plus_input"))
@@ -49,6 +81,6 @@ def _read_question(row: PublishedRow, number: int, more: PublishedRow | None) ->
         statement=problem.statement,
         fn_name=problem.fn_name,
         examples=tuple(row.strings("test_list")),
-        digest=row.digest() + (more.digest() if more is not None else ""),
+        digest=row.values_digest() + (more.values_digest() if more is not None else ""),
         load=lambda: problem,
     )
