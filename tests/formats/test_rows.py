@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -166,3 +169,18 @@ def test_a_row_without_a_name_has_the_same_one_each_time() -> None:
     row = {"ground_truth": json.dumps({"inputs": ["1"], "outputs": ["1"]}), "extra_info": None}
     assert Problem.from_row(row).id == Problem.from_row(dict(row)).id
     assert Problem.from_row(row).id != Problem.from_row(row | {"prompt": "?"}).id
+
+
+def test_a_message_about_a_set_is_the_same_in_every_process() -> None:
+    script = "from microcoder.formats.text import shorten; print(shorten([{'v', 'aa', 'b'}, ({1: {2, 'x'}}, 3), (4,)]))"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in range(1, 5)
+    }
+    assert said == {"[{'aa', 'b', 'v'}, ({1: {'x', 2}}, 3), (4,)]\n"}

@@ -155,11 +155,25 @@ def _number(text: str) -> float:
 def shorten(value: object, length: int = 80) -> str:
     """Return a short text for a message, whatever the value."""
     try:
-        text = value if isinstance(value, str) else repr(value)
+        text = value if isinstance(value, str) else _spell(value)
     except (ValueError, RecursionError):
         text = f"a {type(value).__name__} too large to print"
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def _spell(value: object) -> str:
+    """Return what `repr` does, but the same in every process: each has an order of its own for a set."""
+    match value:
+        case list():
+            return f"[{', '.join(map(_spell, value))}]"
+        case tuple() if len(value) > 1:
+            return f"({', '.join(map(_spell, value))})"
+        case dict():
+            return f"{{{', '.join(f'{_spell(key)}: {_spell(held)}' for key, held in value.items())}}}"
+        case set() if value:
+            return f"{{{', '.join(sorted(map(_spell, value)))}}}"
+    return repr(value)
 
 
 def _parse_int(digits: str) -> int | Digits:
