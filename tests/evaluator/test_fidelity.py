@@ -66,7 +66,7 @@ def test_behaves_as_under_plain_python(sandboxes: dict[str, Sandbox], name: str,
     expected = (tmp_path / "stdout").read_bytes()
     program = LoadedProgram(code)
     files = {STDIN_FILE: INPUT} if names_input(code) else None
-    task = program.task(INPUT, files=files, has_named_streams=names_output(code))
+    task = program.task(INPUT, files=files or {}, has_named_streams=names_output(code))
     for _ in range(2):  # compiled, then from the bytecode that was kept
         found = sandboxes["numpy" if "numpy" in code else ""].run(task, LIMITS)
         assert (found.stdout, found.result.exit_code) == (expected, plain.returncode), found.stderr

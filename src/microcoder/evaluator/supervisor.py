@@ -16,7 +16,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import idleness, private_folders
@@ -106,6 +106,17 @@ class TestTask:
     """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
 
+class TaskOptions(TypedDict, total=False):
+    """Fields of a task beside its program and stdin."""
+
+    fn_name: str
+    call: dict[str, Any] | None
+    arguments: tuple[str, ...]
+    files: Mapping[str, bytes | None]
+    dialect: str
+    has_named_streams: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """The unjudged result of one test."""
@@ -138,8 +149,8 @@ class LoadedProgram:
         self.source = make_memory_file(code.encode("utf-8", "surrogatepass"))
         self.cache = os.memfd_create("cache", os.MFD_CLOEXEC)
 
-    def task(self, stdin: bytes, **options: Any) -> TestTask:
-        """Return one run of this program; the options are further fields of a task."""
+    def task(self, stdin: bytes, **options: Unpack[TaskOptions]) -> TestTask:
+        """Return one run of this program; see `TestTask`."""
         return TestTask(self.source, self.cache, stdin, **options)
 
     def rejection(self) -> str | None:
@@ -162,7 +173,7 @@ class LoadedBinary:
         self._command: tuple[str, ...] = (BUILT_FILE,)
         self._files: dict[str, bytes] = {}
 
-    def task(self, stdin: bytes, **options: Any) -> TestTask:
+    def task(self, stdin: bytes, **options: Unpack[TaskOptions]) -> TestTask:
         """Return one run of this program; a binary has no functions to call, and no dialect."""
         task = TestTask(self.source, -1, stdin, **options)
         assert (task.fn_name, task.call, task.dialect) == ("", None, PLAIN)
