@@ -67,6 +67,8 @@ def test_stars_empty_powers_and_drawings_leave_nothing_behind() -> None:
     assert clean("<code><sup>\u200b</sup>1 &lt;= v<sub>i</sub></code><p></p>").text == "`1 <= v_i`\n"
     assert clean("<p>Run</p><code><pre>x = 1\ny = 2</pre></code>").text == "Run\n\n```\nx = 1\ny = 2\n```\n"
     assert clean('<p>So:</p><?xml version="1.0"?>\n<svg>x</svg>').text == "So:\n\n![](drawn)\n"
+    head = '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "svg11.dtd">\n'
+    assert clean(f"<p>So:</p>{head}<svg>x</svg>").text == "So:\n\n![](drawn)\n"
 
 
 def test_tags_between_quotes_are_what_is_talked_of() -> None:
@@ -103,6 +105,11 @@ def test_tables_of_code_are_samples_or_are_there_for_their_looks() -> None:
             "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |",
         ),
         ("<p>The wall<br/><code>X.X<br/>.X.</code><br/>stands.</p>", "The wall\n\n```\nX.X\n.X.\n```\n\nstands."),
+        (
+            "<p>is:\n  <b>A</b> &times; 1\n  - <b>B</b>\n  + c<sup>2</sup>\n  - d</p>",
+            "is:\n**A** × 1 - **B** + c^2 - d",
+        ),
+        ("<p>One of:<br/>\n- a<br/>\n- b</p>", "One of:\n- a\n- b"),
         ("<p>cases\nfollow.\n<p></p>\nThe first line</p>", "cases\nfollow.\n\nThe first line"),
     ],
 )

@@ -31,9 +31,10 @@ _LABEL = re.compile(r"(?:input|output|输入|输出|入力|出力)\s*[:：]", re
 _HEAD_LINES = ("time-limit", "memory-limit", "input-file", "output-file")
 """Codeforces' lines about limits, which the record holds anyway."""
 _EMBEDDED = re.compile(r"data:image/[\w.+-]{1,40};base64,[A-Za-z0-9+/=\s]*", re.IGNORECASE)
-_DRAWING = re.compile(r"<\?xml[^<>]{0,200}\?>\s*(?=(?:<!--[^<>]{0,200}-->\s*)?<svg)")
 _QUOTED = re.compile(r"(?<![=\w])\"[^\"\n]*<[^\"\n]*\"")
 _EMPHASIS = ("b", "strong", "i", "em")
+_INLINE = (*_EMPHASIS, "sup", "sub", "code", "tt", "var")
+_SIGN = re.compile(r"(\S|\A)[ \t]*\n[ \t]*(?=[-+*] )")
 _ITEM = re.compile(r"<(/?)(li|ul|ol)\b[^<>]*>", re.IGNORECASE)
 _SAMPLE = re.compile(r"(?:(?:sample|example)s?\s+)?(in|out)put\s*(\d*)", re.IGNORECASE)
 
@@ -41,7 +42,6 @@ _SAMPLE = re.compile(r"(?:(?:sample|example)s?\s+)?(in|out)put\s*(\d*)", re.IGNO
 def drop_embedded(text: str) -> str:
     """Return the text without the pictures that it carries as base64 or drawn, each named in its place."""
     text = _EMBEDDED.sub("embedded", text) if "base64" in text else text
-    text = _DRAWING.sub("", text) if "<?xml" in text else text
     return replace_between(text, "<svg", "</svg>", '<img src="drawn">')
 
 
@@ -75,12 +75,16 @@ def decode_entities(text: str) -> str:
 def html_to_markdown(text: str) -> str:
     """Return an HTML text as Markdown: navigation dropped, powers as `^`, examples as plain lines."""
     from bs4 import BeautifulSoup, Comment
+    from bs4.element import ProcessingInstruction
     from markdownify import MarkdownConverter
 
     soup = BeautifulSoup(_close_items(_keep_code(text)), "html.parser")
-    for comment in soup.find_all(string=lambda string: isinstance(string, Comment)):
-        comment.extract()
+    # A drawing can begin with `<?xml ... ?>`.
+    for unseen in soup.find_all(string=lambda string: isinstance(string, (Comment, ProcessingInstruction))):
+        unseen.extract()
     _drop_furniture(soup)
+    for string in soup.find_all(string=_SIGN):
+        _keep_sign(string)
     for element in soup.find_all("var"):
         _mark_formula(element)
     for element in reversed(soup.find_all(["sup", "sub"])):  # those inside others first
@@ -172,6 +176,14 @@ def _mark_formula(element: Any) -> None:
     is_tex = re.search(r"[\\_^{}]", inner) is not None and not element.find(["sub", "sup"])
     if is_tex:
         element.replace_with(f"${inner}$")
+
+
+def _keep_sign(string: Any) -> None:
+    """A line of the source that begins with a sign goes on with its formula; in Markdown it would be an item."""
+    before = string.previous_sibling
+    goes_on = before is not None and before.name in _INLINE
+    if string.find_parent("p") and not string.find_parent(["pre", "code", "tt"]):
+        string.replace_with(_SIGN.sub(lambda found: f"{found[1]} " if found[1] or goes_on else found[0], string))
 
 
 def _keep_apart(element: Any) -> None:
