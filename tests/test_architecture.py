@@ -207,3 +207,11 @@ def test_a_report_without_its_extra_says_what_to_install(tmp_path: Path) -> None
     assert result.returncode == 2
     assert "pip install 'microcoder[insights]'" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_statistics_of_studies_without_their_extra_say_what_to_install() -> None:
+    for verb in ("plan", "report"):
+        result = run_without_extras(f"from microcoder.cli import main; main(['study', {verb!r}, '001'])")
+        assert result.returncode == 2
+        assert "pip install 'microcoder[insights]'" in result.stderr
+        assert "Traceback" not in result.stderr

@@ -82,6 +82,8 @@ def test_an_item_of_a_list_is_changed_by_its_number(tmp_path: Path) -> None:
     ]
     with pytest.raises(ConfigError, match=r"^sources.5: sources has 2 items; change sources.0 to add sources.2$"):
         load_config(Recipe, [recipe], {"sources.5.path": "c"})
+    with pytest.raises(ConfigError, match=r"^sources.00: sources has 2 items; change sources.0 to add sources.2$"):
+        load_config(Recipe, [recipe], {"sources.00.path": "c"})
     with pytest.raises(ConfigError, match=r"^sources.0.path = 5: .*; quote it: '\"5\"'$"):
         load_config(Recipe, [recipe], {"sources.0.path": "5"})
 
@@ -97,6 +99,8 @@ def test_an_unknown_key_in_a_file_names_the_file_and_the_nearest_key(tmp_path: P
 def test_an_unknown_override_names_the_nearest_key_or_lists_the_known_ones() -> None:
     assert "did you mean masking.probability?" in refused(masking__probabilty="0.3")
     assert "known keys: name, tiers" in refused(zzzz="1")
+    # Both kinds have the key `kind`; it is listed once.
+    assert refused(advantage__kind="grpo", advantage__zzzzzzzzzzz="1").count("advantage.kind") == 1
 
 
 def test_an_unknown_key_inside_a_tagged_union_is_named_without_the_tag() -> None:

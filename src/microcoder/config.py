@@ -185,7 +185,8 @@ def _merge_items(items: Sequence[Any], extra: Mapping[str, Any], key: str) -> li
     numbered = {str(number): item for number, item in enumerate(items)}
     _merge(numbered, extra)
     if list(numbered) != [str(number) for number in range(len(numbered))]:
-        wrong = next(number for number in extra if number not in numbered or int(number) > len(items))
+        # Any other than the next number: too large, or written otherwise, as `00`.
+        wrong = next(number for number in extra if number not in map(str, range(len(items) + 1)))
         raise ConfigError(f"{key}.{wrong}: {key} has {len(items)} items; change {key}.0 to add {key}.{len(items)}")
     return list(numbered.values())
 
@@ -204,7 +205,8 @@ def _parse_value(text: str) -> object:
 
 def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Path]) -> str:
     """One line per fault: where, what was given, what is allowed."""
-    known = sorted(dotted_keys(schema))
+    # The kinds of a table have keys of the same name.
+    known = sorted(set(dotted_keys(schema)))
     where = f" (in {', '.join(map(str, recipes))} or the flags)" if recipes else ""
     lines = []
     for fault in error.errors():

@@ -130,6 +130,7 @@ def report(
     from microcoder.insights.study_report import write_study_report
     from microcoder.insights.wording import describe_claim
 
+    _require_statistics()
     studies, scale = _choose(name, chosen.all), QUICK if chosen.quick else MICRO
     # A claim is judged among all of them, also if one study alone is reported.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
@@ -183,6 +184,7 @@ def plan(
         page = write_plan(studies, scale=scale, output=output or Path("plans") / scale, dollars_per_hour=price)
         print(json_module.dumps({"scale": scale, "plan": str(page)}) if json else page)
         return
+    _require_statistics()
     rows = expectation_rows(studies, scale=scale)
     if json:
         _print_json({"scale": scale, "claims": rows})
@@ -224,6 +226,13 @@ def compare(first: Path, second: Path, /, *, json: Json = False) -> None:
     print(f"{len(found.kept)} of {total} conclusive verdicts are the same in both ({found.share_kept:.0%})")
     for name, before, after in found.changed:
         print(f"  {name}: {before}, then {after}")
+
+
+def _require_statistics() -> None:
+    try:
+        import scipy  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(f"this needs {error.name}; type: pip install 'microcoder[insights]'") from None
 
 
 def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> dict[str, Any]:
