@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -120,3 +121,14 @@ def test_a_failure_names_the_line_it_happened_on(own: Path) -> None:
     extension = load(f"{own}:broken")
     with pytest.raises(ConfigError, match=r"own\.py line 14\) raised ZeroDivisionError: division by zero"):
         extension("ab")
+
+
+def test_an_edited_file_is_read_anew_though_its_size_and_second_stay(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert load_extension("reward", f"{own}:shout", builtins={}, options={})("a") == "A!"
+    times = own.stat()
+    own.write_text(OWN.replace('"!"', '"?"'))
+    os.utime(own, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert load_extension("reward", f"{own}:shout", builtins={}, options={})("a") == "A?"

@@ -16,9 +16,7 @@ from microcoder.errors import ConfigError
 Flag = Annotated[bool, Parameter(negative="")]
 Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
 """Keys of the configuration as flags."""
-_RECIPES = (
-    "Recipe: a TOML file, or the name of one in the package, such as micro. Repeat to override it with further ones."
-)
+_RECIPES = "A TOML file, or the name of a recipe in the package. Repeat to override it with further ones."
 Recipes = Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="", help=_RECIPES)]
 DryRun = Annotated[bool, Parameter(negative="", help="Print the resolved config, what it costs if known, and stop.")]
 Json = Annotated[bool, Parameter(negative="", help="Print one JSON object instead of text.")]

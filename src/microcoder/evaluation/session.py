@@ -121,7 +121,14 @@ def _open_folder(
         **_digest_extensions(config),
     }
     if folder.has_begun:
-        check_unchanged(folder.root, folder.read_manifest(), origin, DataError)
+        manifest = folder.read_manifest()
+        check_unchanged(folder.root, manifest, origin, DataError)
+        # Before anything is asked of a model. A folder with results has nothing left to judge.
+        if "environment" not in manifest and not folder.results.is_file():
+            raise DataError(
+                f"{folder.root} was begun by an older version, which did not record Python and packages; "
+                "use another --run-dir"
+            )
         return
     # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
     with Judge(workers=1, **config.judging.judge_options()) as judge:
@@ -244,15 +251,9 @@ def _judge_group(
         observer.advance(verdict.outcome.value)
 
     with Judge(workers=config.judging.workers, **config.judging.judge_options()) as judge:
-        recorded = folder.read_manifest().get("environment")
-        if recorded is None:
-            raise DataError(
-                f"{folder.root} was begun by an older version, which did not record Python and packages; "
-                "use another --run-dir"
-            )
         began, now = (
             {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
-            for each in (recorded, judge.environment.as_record())
+            for each in (folder.read_manifest()["environment"], judge.environment.as_record())
         )
         check_unchanged(folder.root, began, now, DataError)
         judge.judge(programs, [problem for _, problem, _ in group], on_verdict=keep)
