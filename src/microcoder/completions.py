@@ -33,7 +33,14 @@ class CompletionsClient:
     """Asks one server, from several threads; use it as a context manager, or call `close`."""
 
     def __init__(
-        self, url: str, *, key_variable: str, timeout_seconds: float, retries: int, error: type[MicroCoderError]
+        self,
+        url: str,
+        *,
+        key_variable: str,
+        timeout_seconds: float,
+        retries: int,
+        error: type[MicroCoderError],
+        may_be_filtered: bool = False,
     ) -> None:
         """Make a client; nothing is sent yet.
 
@@ -44,23 +51,30 @@ class CompletionsClient:
             retries: after a lost connection, a timeout, or status 408, 409, 429 or 5xx; waits double from a second to a
                 minute, unless the server names a delay.
             error: what is raised when the server gives no completion.
+            may_be_filtered: whether a reply without a choice, as some servers answer what their filter stops, is an
+                empty text; else it is an error.
 
         Raises:
             ConfigError: httpx is not installed.
+            MicroCoderError: of the type given, the address is none.
         """
         try:
             import httpx
         except ModuleNotFoundError:
             raise ConfigError("asking an endpoint needs httpx; type: pip install 'microcoder[insights]'") from None
         self._url, self._key_variable = url.rstrip("/") + "/chat/completions", key_variable
-        self._retries, self._error = retries, error
+        self._retries, self._error, self._may_be_filtered = retries, error, may_be_filtered
+        try:
+            httpx.URL(self._url)
+        except httpx.InvalidURL as fault:
+            raise error(f"{url!r} is no address ({fault}); write one such as http://localhost:8000/v1") from None
         key = os.environ.get(key_variable)
         self._http = httpx.Client(
             headers={"User-Agent": "microcoder", **({"Authorization": f"Bearer {key}"} if key else {})},
             timeout=timeout_seconds,
             limits=httpx.Limits(max_connections=None),
         )
-        self._lost = httpx.TransportError
+        self._lost = httpx.RequestError
         self._closed = threading.Event()
 
     def __enter__(self) -> Self:
@@ -113,6 +127,8 @@ class CompletionsClient:
     def _read(self, reply: httpx.Response) -> Completion:
         try:
             answer = reply.json()
+            if self._may_be_filtered and not answer["choices"]:
+                return Completion("", False, None)
             choice = answer["choices"][0]
             text, reason = choice["message"].get("content") or "", choice.get("finish_reason")
             num_tokens = (answer.get("usage") or {}).get("completion_tokens")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from completions_server import Reply, completion, serve
 
-from microcoder.errors import ConfigError
+from microcoder.completions import CompletionsClient
+from microcoder.errors import ConfigError, DataError
 from microcoder.evaluation.config import EndpointConfig, ResponseSampling
 from microcoder.evaluation.generation import ResponseRequest, ask_endpoint
 
@@ -116,3 +117,23 @@ def test_what_came_before_an_error_is_kept() -> None:
         with pytest.raises(ConfigError, match="status 401"):
             next(answers)
     assert len(kept) == 3
+
+
+def test_an_address_that_is_none_is_refused_in_words() -> None:
+    with pytest.raises(ConfigError, match=r"is no address \(.*port.*; write one such as http://localhost:8000/v1"):
+        list(ask_endpoint(config("http://localhost:80a0/v1"), requests(1)))
+
+
+def test_a_reply_without_a_choice_is_an_empty_text_for_a_corpus() -> None:
+    with serve(lambda body, number: (200, {}, b'{"choices": []}')) as server:
+        client = CompletionsClient(
+            server.url, key_variable="K", timeout_seconds=5, retries=0, error=DataError, may_be_filtered=True
+        )
+        with client:
+            assert client.complete({"model": "m"}).text == ""
+
+
+def test_a_reply_that_cannot_be_unpacked_is_asked_for_again() -> None:
+    broken: Reply = (200, {"Content-Encoding": "gzip"}, b"no gzip")
+    with serve(lambda body, number: broken if number == 1 else echo(body, number)) as server:
+        assert len(list(ask_endpoint(config(server.url, retries=1), requests(1)))) == 1

@@ -148,6 +148,12 @@ def test_limits_and_references_come_along() -> None:
     assert (problem.fn_name, problem.reference) == ("addPair", CALL)
 
 
+@pytest.mark.parametrize("answer", ["[3]", "{1: 2}", "[print(sum(map(int, line.split()))) for line in open(0)]"])
+def test_a_reference_that_begins_with_a_bracket_is_no_list(answer: str) -> None:
+    row = verl_row({"inputs": ["1 2"], "outputs": ["3"]}, extra={"answer": answer})
+    assert Problem.from_row(row).reference == answer
+
+
 def test_arrays_of_pandas_and_parquet_are_lists() -> None:
     numpy = pytest.importorskip("numpy")
     row = codecontests_arrays = ROWS["codecontests"].row | {

@@ -63,6 +63,7 @@ class Endpoint:
             timeout_seconds=self.settings.timeout_seconds,
             retries=self.settings.max_retries,
             error=DataError,
+            may_be_filtered=True,
         )
 
     def ask(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,7 +39,7 @@ class Columns:
     difficulty: Names = ()
     starter_code: Names = ()
     solutions: Names | Callable[[Row], tuple[Solution, ...]] = ()
-    """Right programs in Python: a text, or a list of texts."""
+    """Right programs in Python: a text, or a list of texts, also one written as text; see `read_program`."""
     time_limit: Names = ()
     """Seconds, unless it names another unit."""
     memory_limit: Names = ()
@@ -101,6 +101,11 @@ class Columns:
                 if code is codes[-1]:
                     raise
         raise AssertionError("the last one returned or raised")
+
+
+def read_program(row: Row, *, names: Sequence[str]) -> tuple[Solution, ...]:
+    """Return the first of these fields that says something as one program, which may begin as a list does."""
+    return python_solutions([row.optional(*names)])
 
 
 def _listed(names: Names) -> tuple[str, ...]:

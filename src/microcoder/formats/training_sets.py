@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from microcoder.formats.candidates import Note, Solution
-from microcoder.formats.columns import Columns
+from microcoder.formats.columns import Columns, read_program
 from microcoder.formats.encodings import read_lines
 from microcoder.formats.format import PAIRS, Format
 from microcoder.formats.programs import cut_fence, name_language, python_solutions
@@ -223,7 +224,7 @@ FORMATS = (
             fn_name="func_name",
             title="question_id",
             starter_code="starter_code",
-            solutions="code",
+            solutions=partial(read_program, names=["code"]),
             also={"platform": _find_origin, "notes": _note_kind},
         ),
         licence="CC-BY-4.0",

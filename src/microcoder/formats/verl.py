@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from microcoder.formats.candidates import Solution
-from microcoder.formats.columns import Columns
+from microcoder.formats.columns import Columns, read_program
 from microcoder.formats.format import PAIRS, Format
 from microcoder.formats.programs import python_solutions
 from microcoder.formats.row import Malformed, Row
@@ -57,7 +58,7 @@ _VERL = Columns(
     platform="data_source",
     title=("extra_info.index", "extra_info.id"),
     starter_code="extra_info.starter_code",
-    solutions=("extra_info.solution", "extra_info.reference", "extra_info.answer"),
+    solutions=partial(read_program, names=("extra_info.solution", "extra_info.reference", "extra_info.answer")),
     also={"pass_rates": _read_pass_rates},
 )
 FORMATS = (
