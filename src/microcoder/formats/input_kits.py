@@ -11,6 +11,7 @@ import hashlib
 import posixpath
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -66,12 +67,16 @@ def translate_checktestdata(code: str) -> str:
     Raises:
         ValueError: the text is none, or the package that reads it is missing.
     """
+    most_digits = sys.get_int_max_str_digits()
     try:
         # It comes with the data extra; rows that are no folders do without.
         from checktestdata.parser import ParserException, parse
         from checktestdata.tokenizer import EOFException, UnexpectedTokenException, UnknownTokenException, tokenize
     except ImportError:
         raise ValueError("needs the package checktestdata (pip install 'microcoder[data]')") from None
+    finally:
+        # Its import lifts the limit for the whole process, and with it what the judge takes for a value.
+        sys.set_int_max_str_digits(most_digits)
     try:
         program = parse(tokenize(code.encode("utf-8", "surrogatepass"))).python_code(standalone=True)
     except (ParserException, EOFException, UnexpectedTokenException, UnknownTokenException, RecursionError) as error:

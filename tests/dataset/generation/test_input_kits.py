@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -130,6 +132,15 @@ def test_a_checktestdata_validator_becomes_a_python_program() -> None:
         valid = find_valid(judge, [kit.programs[-1]], asked, GenerateSettings(), dropped)
     assert [one.text for one in valid] == ["10\n"]
     assert dropped["refused by a validator"] == 3
+
+
+def test_reading_a_checktestdata_validator_leaves_python_s_limit_of_digits() -> None:
+    pytest.importorskip("checktestdata")
+    script = (
+        "import sys; from microcoder.formats.input_kits import translate_checktestdata as translate; "
+        "before = sys.get_int_max_str_digits(); translate('EOF\\n'); assert sys.get_int_max_str_digits() == before > 0"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_generator_that_writes_too_much_is_not_run_for_all_its_group() -> None:
