@@ -26,7 +26,7 @@ class Completion:
     is_truncated: bool
     """It reached the length limit."""
     num_tokens: int | None
-    """None if the server does not report it."""
+    """With the end-of-sequence token, where it was generated; None if the server does not report it."""
 
 
 class CompletionsClient:

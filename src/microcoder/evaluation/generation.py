@@ -163,5 +163,4 @@ def generate_locally(
     for start in range(0, len(requests), size):
         batch = requests[start : start + size]
         answers = model.respond([request.messages for request in batch], [r.seed for r in batch], decoding)
-        for request, answer in zip(batch, answers, strict=True):
-            yield request, Completion(answer.text, answer.is_truncated, answer.num_tokens)
+        yield from zip(batch, answers, strict=True)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 from transformers import GenerationConfig
 
+from microcoder.completions import Completion
 from microcoder.errors import ConfigError
 from microcoder.training.chat import check_options, encode_chats, end_token_ids, render_chat
 from microcoder.training.generation import sample_responses
@@ -27,16 +28,6 @@ class Decoding:
     max_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """One response."""
-
-    text: str
-    num_tokens: int
-    """With the end-of-sequence token, where it was generated."""
-    is_truncated: bool
-
-
 class LocalModel(Protocol):
     """A loaded model."""
 
@@ -45,7 +36,7 @@ class LocalModel(Protocol):
         """Whether the model has a chat template; a base model gets plain text, as in training."""
         ...
 
-    def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Generated]:
+    def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Completion]:
         """Return one response per chat, each with its own seed."""
         ...
 
@@ -75,7 +66,7 @@ class TransformersModel:
         """Whether it has a chat template."""
         return self._tokenizer.chat_template is not None
 
-    def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Generated]:
+    def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Completion]:
         """Return one response to each chat, all in one batch; the first seed stands for the batch.
 
         Raises:
@@ -109,7 +100,7 @@ class TransformersModel:
             ) from None
         texts = self._tokenizer.batch_decode(responses, skip_special_tokens=True)
         return [
-            Generated(text, len(ids), ids[-1] not in self._ends) for text, ids in zip(texts, responses, strict=True)
+            Completion(text, ids[-1] not in self._ends, len(ids)) for text, ids in zip(texts, responses, strict=True)
         ]
 
 
@@ -165,7 +156,7 @@ class VllmModel:
         """Whether it has a chat template."""
         return self._engine.get_tokenizer().chat_template is not None
 
-    def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Generated]:
+    def respond(self, chats: Sequence[Chat], seeds: Sequence[int], decoding: Decoding) -> list[Completion]:
         """Return one response to each chat.
 
         Raises:
@@ -196,4 +187,4 @@ class VllmModel:
                 "raise generation.max_context_tokens, or select other problems"
             ) from None
         outputs = [answer.outputs[0] for answer in answers]
-        return [Generated(out.text, len(out.token_ids), out.finish_reason == "length") for out in outputs]
+        return [Completion(out.text, out.finish_reason == "length", len(out.token_ids)) for out in outputs]
