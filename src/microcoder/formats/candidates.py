@@ -186,6 +186,8 @@ class Candidate(Record):
     """The package's own generators and validators of inputs."""
     checker: Checker = Checker()
     time_limit_seconds: float | None = None
+    time_multiplier: float | None = Field(default=None, gt=0)
+    """Where the source states no limit: what it says the limit is over the slowest accepted program."""
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()

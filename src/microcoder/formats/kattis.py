@@ -87,6 +87,7 @@ def read_kattis(row: Row) -> Candidate:
     if any(name.startswith("include/") for name in files):
         package.flag("needs_files")
     found = _NAME.search(statement)
+    seconds = _read_time_limit(settings, package, statement)
     return package.candidate(
         statement,
         url=say(settings, "source_url"),
@@ -97,7 +98,8 @@ def read_kattis(row: Row) -> Candidate:
         natural_language=language,
         kit=input_kits.read_kit(files),
         checker=checker,
-        time_limit_seconds=_read_time_limit(settings, package, statement),
+        time_limit_seconds=seconds,
+        time_multiplier=_read_multiplier(settings) if seconds is None else None,
         memory_limit_mib=round(read_amount(_limits(settings).get("memory")) or 2048),
     )
 
@@ -195,14 +197,19 @@ def _read_time_limit(settings: Mapping[str, Any], package: Package, statement: s
     found = (package.files.get(".timelimit"), limits.get("time_limit"), domjudge[1] if domjudge else None)
     if seconds := next(filter(None, map(read_amount, found)), None):
         return seconds
-    if multiplier := read_amount(limits.get("time_multiplier")):
-        said = f"{multiplier:g} times the slowest accepted submission"
-        package.notes.append(("time_limit_seconds", said))
+    if _read_multiplier(settings):
         return None
     stated = _SECONDS.search(_TAG.sub(" ", statement))
     if stated:
         package.notes.append(("time_limit_seconds", "as the statement says"))
     return float(stated[1]) if stated else None
+
+
+def _read_multiplier(settings: Mapping[str, Any]) -> float | None:
+    """Return what the limit is over the slowest accepted submission, as the legacy and the 2023-07 format say it."""
+    limits = _limits(settings)
+    newer = limits.get("time_multipliers")
+    return read_amount(newer.get("ac_to_time_limit") if isinstance(newer, Mapping) else limits.get("time_multiplier"))
 
 
 def _limits(settings: Mapping[str, Any]) -> Mapping[str, Any]:

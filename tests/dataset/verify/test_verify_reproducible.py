@@ -112,7 +112,7 @@ def timed(*seconds: float) -> Verdict:
 
 @pytest.mark.parametrize(
     ("first", "later", "limit", "times"),
-    [(0.1, 9.0, 2.0, 0), (0.45, 0.3, 2.0, 3), (0.39, 0.45, 2.0, 3), (0.45, 0.41, 10.0, 3), (1.0, 9.0, 10.0, 0)],
+    [(0.1, 9.0, 2.0, 0), (0.45, 0.3, 2.0, 3), (0.39, 0.45, 2.0, 3), (0.45, 0.41, 5.0, 3), (0.63, 9.0, 5.0, 0)],
 )
 def test_close_to_a_boundary_the_fastest_of_more_runs_decides(
     first: float, later: float, limit: float, times: int
@@ -135,7 +135,7 @@ def test_close_to_a_boundary_the_fastest_of_more_runs_decides(
 def test_seconds_are_of_the_reference_machine_and_on_steps(seconds: float, scale: float) -> None:
     (test,) = at_reference_speed(timed(seconds), scale).tests
     assert test.cpu_seconds * scale == pytest.approx(seconds)
-    assert cost_of(seconds, VerifySettings()) in (0.4, 2.0, 10.0)
+    assert cost_of(seconds, VerifySettings()) in (0.4, 1.0, 2.0, 10.0)
     assert cost_of(seconds, VerifySettings()) >= min(seconds, 10.0)
     assert round_up(seconds, (2.0, 10.0)) in (2.0, 10.0)
 
@@ -161,8 +161,22 @@ def test_a_slow_program_is_tried_under_what_references_in_its_language_need() ->
         for language, second in (("python", 1.3), ("cpp", 0.1))
     ]
     plan = VerificationPlan(make_candidate(), attempts, [], [], limit_seconds=40.0, memory_mib=2048)
-    derive_limits(lambda pairs: [], [plan], VerifySettings())
-    assert (plan.answer_seconds, plan.seconds_by_language) == (10.0, {"python": 10.0, "cpp": 2.0})
+    derive_limits(lambda pairs: [timed(*[9.0] * 6) for _ in pairs], [plan], VerifySettings())
+    assert (plan.answer_seconds, plan.seconds_by_language) == (10.0, {"python": 10.0, "cpp": 1.0})
+
+
+@pytest.mark.parametrize(("stated", "limits"), [(None, (10.0, 3.0)), (2.0, (5.0, 2.0)), (1.1, (2.0, 1.0))])
+def test_the_multiplier_of_the_source_decides(stated: float | None, limits: tuple[float, float]) -> None:
+    attempts = [
+        Attempt(
+            "0", "accepted", Program(RIGHT, language), 0, verdicts=[timed(*[second] * 6)], fastest_seconds=[second] * 6
+        )
+        for language, second in (("python", 1.32), ("cpp", 0.6))
+    ]
+    candidate = make_candidate(time_multiplier=stated)
+    plan = VerificationPlan(candidate, attempts, [], [], limit_seconds=40.0, memory_mib=2048)
+    derive_limits(lambda pairs: [timed(*[9.0] * 6) for _ in pairs], [plan], VerifySettings())
+    assert (plan.answer_seconds, plan.seconds_by_language["cpp"]) == limits
 
 
 def test_what_is_right_and_too_slow_meets_the_longest_test_first(judge: Judge) -> None:

@@ -2,7 +2,8 @@
 
 The first reference is run for its answer; then all references are judged by the answers, and the first, with those that
 draw random numbers, a second time in another process, another order and with other random numbers. What one of them
-crashes on, refuses, or answers in another way the second time, is no test.
+crashes on, refuses, or answers in another way the second time, is no test. Inputs that take a reference too long get
+more time in a second round, where there are programs that only long runs catch.
 """
 
 from __future__ import annotations
@@ -79,10 +80,32 @@ class Answering:
     settings: GenerateSettings
     dropped: Counter[str] = field(default_factory=Counter)
     """Why inputs became no test."""
+    too_slow: list[MadeInput] = field(default_factory=list)
+    """Inputs lost because a reference took too long, or was stopped for that before them."""
+    seconds: float = 0.0
+    """CPU seconds that a reference gets for an input now."""
 
-    def answer(self, inputs: Sequence[MadeInput]) -> list[MadeTest]:
+    def answer_all(self, inputs: Sequence[MadeInput], *, num_slow: int) -> list[MadeTest]:
+        """Return the tests that come of inputs, the short ones first.
+
+        The judge stops after a limit, so what is long, and may meet one, comes last.
+
+        Args:
+            inputs: to be answered.
+            num_slow: how many of those that references are too slow for are tried again with more time.
+        """
+        self.seconds = self.settings.answer_seconds
+        tests = self._answer(sorted(inputs, key=_size))
+        again, self.too_slow = spread_slow(self.too_slow, num_slow), []
+        if again:
+            self.dropped["tried again with more time"] += len(again)
+            self.seconds = max(self.seconds, self.settings.large_answer_seconds)
+            tests += self._answer(sorted(again, key=_size))
+        return tests
+
+    def _answer(self, inputs: Sequence[MadeInput]) -> list[MadeTest]:
         """Return the tests that come of inputs, in their order."""
-        answers = self._answers_of_first(inputs)
+        answers = self._answers_of_first(inputs) if inputs else []
         tests = [
             (one, TestCase(input=one.text, output=answer))
             for one, answer in zip(inputs, answers, strict=True)
@@ -90,7 +113,7 @@ class Answering:
         ]
         if not tests:
             return []
-        agreed = self._agreed([test for _, test in tests])
+        agreed = self._agreed([one for one, _ in tests], [test for _, test in tests])
         return [
             MadeTest(test, one.origin, one.group, round_up(seconds, _COST_STEPS))
             for (one, test), seconds in zip(tests, agreed, strict=True)
@@ -112,8 +135,8 @@ class Answering:
         num_bytes = 0
         for start in range(0, len(inputs), AT_ONCE):
             piece = inputs[start : start + AT_ONCE]
-            for run in [self.judge.submit_run(self._invocation(one)) for one in piece]:
-                answer = self._read_printed(run.result())
+            for one, run in [(one, self.judge.submit_run(self._invocation(one))) for one in piece]:
+                answer = self._read_printed(one, run.result())
                 num_bytes += len(answer or "")
                 answers.append(answer if num_bytes <= MOST_BYTES else self._drop("too much together"))
         return answers
@@ -122,12 +145,14 @@ class Answering:
         return Invocation(
             program=self.references[0],
             stdin=one.text.encode("utf-8", "surrogatepass"),
-            cpu_seconds=self.settings.answer_seconds,
+            cpu_seconds=self.seconds,
             memory_limit_mib=_MEMORY_MIB,
         )
 
-    def _read_printed(self, done: Execution) -> str | None:
+    def _read_printed(self, one: MadeInput, done: Execution) -> str | None:
         if done.failure is not None:
+            if done.failure is Outcome.TIME_LIMIT:
+                self.too_slow.append(one)
             return self._drop(f"reference: {done.failure.value}")
         try:
             text = done.stdout.decode("utf-8")
@@ -146,14 +171,16 @@ class Answering:
             return [None] * len(inputs)
         tests = [TestCase(input=one.text, output=sentinel) for one in inputs]
         try:
-            problem = self.problem(tests, seconds=self.settings.answer_seconds)
+            problem = self.problem(tests, seconds=self.seconds)
             verdict = self.judge.judge([self.references[0]], [problem])[0]
         except DataError:
             self.dropped["input cannot be called with"] += len(inputs)
             return [None] * len(inputs)
         results = [*verdict.tests, *[None] * (len(inputs) - len(verdict.tests))]
         answers = []
-        for result in results[: len(inputs)]:
+        for one, result in zip(inputs, results, strict=False):
+            if result is None or result.verdict is Outcome.TIME_LIMIT:
+                self.too_slow.append(one)
             if result is None:
                 answers.append(self._drop("reference: stopped before"))
             elif result.verdict is not Outcome.WRONG_ANSWER or result.output is None:
@@ -174,11 +201,14 @@ class Answering:
         # A set travels as an object, a dict as pairs: neither is what was returned.
         return self._drop("answer is a set") if _has_object(value) else text
 
-    def _agreed(self, tests: Sequence[TestCase]) -> list[float | None]:
+    def _agreed(self, inputs: Sequence[MadeInput], tests: Sequence[TestCase]) -> list[float | None]:
         """Return what each test costs; None where a reference does not pass it every time."""
         problems = [self._problem_of(tests, program) for program in self.references]
         seconds: list[float | None] = [0.0] * len(tests)
+        late: set[int] = set()
         for verdict in self.judge.judge(self.references, problems):
+            late |= {number for number, one in enumerate(verdict.tests) if one.verdict is Outcome.TIME_LIMIT}
+            late |= set(range(len(verdict.tests), len(tests)))
             passed = {
                 number: result.cpu_seconds / self.judge.time_scale
                 for number, result in enumerate(verdict.tests)
@@ -187,7 +217,10 @@ class Answering:
             for number, known in enumerate(seconds):
                 if known is not None:
                     seconds[number] = max(known, passed[number]) if number in passed else None
-        self.dropped["references disagree"] += sum(one is None for one in seconds)
+        lost = {number for number, one in enumerate(seconds) if one is None}
+        self.too_slow += [inputs[number] for number in sorted(lost & late)]
+        self.dropped["a reference too slow"] += len(lost & late)
+        self.dropped["references disagree"] += len(lost - late)
         self._repeat(tests, seconds)
         return seconds
 
@@ -211,10 +244,25 @@ class Answering:
                     seconds[number] = None
 
     def _problem_of(self, tests: Sequence[TestCase], program: Program) -> Problem:
-        return self.problem(tests, seconds=self.settings.answer_seconds, language=program.language)
+        return self.problem(tests, seconds=self.seconds, language=program.language)
 
     def _drop(self, why: str) -> None:
         self.dropped[why] += 1
+
+
+def _size(one: MadeInput) -> int:
+    return len(one.text)
+
+
+def spread_slow(inputs: Sequence[MadeInput], most: int) -> list[MadeInput]:
+    """Return so many inputs: of each group and generator in turn the longest that is left."""
+    by_kind: dict[tuple[str, str], list[MadeInput]] = {}
+    for one in sorted(inputs, key=_size):
+        by_kind.setdefault((one.group, one.origin.kind), []).append(one)
+    chosen: list[MadeInput] = []
+    while len(chosen) < most and any(by_kind.values()):
+        chosen += [kind.pop() for kind in by_kind.values() if kind]
+    return chosen[:most]
 
 
 def _stirred(program: Program) -> Program:

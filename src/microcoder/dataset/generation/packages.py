@@ -56,15 +56,14 @@ def run_kit(
             if recipe.generator:
                 text = read_output(run.result(), settings, dropped) if run is not None else ""
                 too_long[_family(recipe)] += run is not None and len(run.result().stdout) > settings.max_package_bytes
-            num_bytes += len(text)
-            if num_bytes > MOST_BYTES:
+            if num_bytes + len(text) > MOST_BYTES:
+                # Short ones of other groups may still have room.
+                too_long[_family(recipe)] = _MOST_TOO_LONG
                 dropped["too much together"] += 1
             elif text.strip():
+                num_bytes += len(text)
                 kind = f"{maker}/{recipe.generator or 'by hand'}"
                 made.append((MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group), recipe))
-        if num_bytes > MOST_BYTES:
-            dropped["too much together"] += len(chosen[start + AT_ONCE :])
-            break
     return find_valid(judge, [one for one in kit.programs if one.role == "validator"], made, settings, dropped)
 
 

@@ -40,6 +40,9 @@ class GenerateSettings(Config):
     """Known-wrong, slow and partial submissions that choose tests too."""
     answer_seconds: float = Field(default=2.0, gt=0, le=MOST_SECONDS)
     """CPU seconds that a reference gets for an input; an input that takes longer is dropped."""
+    large_answer_seconds: float = Field(default=6.0, gt=0, le=MOST_SECONDS)
+    """The same, in a second round, for `max_large` of the inputs that took longer where slow or partial submissions are
+    known: with `verify.headroom` it fits the longest limit that a problem may have."""
     mutant_seconds: float = Field(default=1.0, gt=0, le=MOST_SECONDS)
     """CPU seconds that a mutant gets for a test, or twice those of the slowest reference, rounded up."""
     generator_seconds: float = Field(default=20.0, gt=0, le=MOST_SECONDS)

@@ -79,9 +79,7 @@ def generate(
         return _without_tests(candidate, "no accepted program passes the known tests")
     is_large_alone = bool(candidate.tests) and is_enough
     inputs = _find_inputs(candidate, answering, None if is_large_alone else endpoint, is_large_alone=is_large_alone)
-    # The judge stops after a limit: what is long, and may meet one, comes last.
-    inputs = sorted(inputs, key=lambda one: len(one.text))
-    tests = answering.answer(inputs) if inputs else []
+    tests = answering.answer_all(inputs, num_slow=settings.max_large if knows_slow(candidate) else 0)
     said = ", ".join(f"{why} {count}" for why, count in sorted(answering.dropped.items()) if count)
     what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references; lost: {said or 'none'}"
     if not tests:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from microcoder.dataset.rejections import process_row
-from microcoder.dataset.verify.evidence import TOO_SLOW, Evidence, Trial, conclude
+from microcoder.dataset.verify.evidence import TOO_SLOW, Evidence, Trial, chosen_tests, conclude
 from microcoder.dataset.verify.limits import cost_of, derive_limits
 from microcoder.dataset.verify.outputs import compare_references
 from microcoder.dataset.verify.plans import Attempt, VerificationPlan, convert, plan, turned_numbers
@@ -127,7 +127,7 @@ def gather(
             _run_again(executor, sound, settings.runs - 1)
         sound = [item for item in sound if item.passing()]
         _run_trivial(executor, sound)
-        _run_others(executor, sound)
+        _run_others(executor, sound, settings)
         _ask_checkers(executor, runnable)
         found += [_evidence(item, settings) if isinstance(item, VerificationPlan) else item for item in made]
     return found
@@ -203,17 +203,26 @@ def _ask_checkers(executor: Executor, plans: Sequence[VerificationPlan]) -> None
             item.refused_answers = stable_detail(verdict)
 
 
-def _run_others(executor: Executor, plans: Sequence[VerificationPlan]) -> None:
-    """Run the programs that are known to fail; those that are right and too slow on the longest tests first."""
-    pairs = [(item, attempt) for item in plans for attempt in item.others]
-    seconds = []
+def _run_others(executor: Executor, plans: Sequence[VerificationPlan], settings: VerifySettings) -> None:
+    """Run the programs that are known to fail: the wrong ones, then those that are right and too slow.
+
+    The slow meet the tests that will be kept first, the longest of them before the others: they are stopped at the
+    first limit, and what counts is whether a kept test stops them.
+    """
+    _run_all(executor, [(item, one) for item in plans for one in item.others if one.role not in TOO_SLOW])
+    pairs = [(item, one) for item in plans for one in item.others if one.role in TOO_SLOW]
+    slow = {id(item): item for item, _ in pairs}
+    orders = {number: _order_for_slow(item, settings) for number, item in slow.items()}
     for item, attempt in pairs:
-        seconds.append(item.limit_seconds)
-        if attempt.role in TOO_SLOW:
-            tests = item.candidate.tests
-            attempt.order = tuple(sorted(range(len(tests)), key=lambda number: -len(tests[number].input)))
-            seconds[-1] = item.seconds_by_language.get(attempt.program.language, item.limit_seconds)
-    _run_all(executor, pairs, seconds)
+        attempt.order = orders[id(item)]
+    limits = [item.seconds_by_language.get(one.program.language, item.limit_seconds) for item, one in pairs]
+    _run_all(executor, pairs, limits)
+
+
+def _order_for_slow(item: VerificationPlan, settings: VerifySettings) -> tuple[int, ...]:
+    evidence, tests = _evidence(item, settings), item.candidate.tests
+    kept = set(chosen_tests(evidence, settings)) if isinstance(evidence, Evidence) else set()
+    return tuple(sorted(range(len(tests)), key=lambda number: (number not in kept, -len(tests[number].input), number)))
 
 
 def _run_all(

@@ -1,17 +1,20 @@
 """The limits of a problem, from what its accepted programs take.
 
 A source's limits are kept where accepted programs fit. Otherwise the limit is one of a few steps; close to the
-boundary between two of them the programs are timed again and the fastest runs count.
+boundary between two of them the programs are timed again and the fastest runs count. Programs known to be too slow, in
+another language than the answers', get what accepted programs in theirs need, as Kattis counts it: whole seconds.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from microcoder.dataset.verify.evidence import STEP
 from microcoder.dataset.verify.plans import Attempt, VerificationPlan, turned_numbers
 from microcoder.dataset.verify.reproducible import is_close, round_up, whole_mebibytes
 from microcoder.dataset.verify.settings import VerifySettings
+from microcoder.formats.candidates import Candidate
 from microcoder.types import Problem, Program, Verdict
 
 _MORE_MEASUREMENTS = 3
@@ -32,13 +35,20 @@ def cost_of(seconds: float, settings: VerifySettings) -> float:
     return round_up(seconds, [*(step / settings.multiplier for step in steps), steps[-1]])
 
 
+def multiplier_of(candidate: Candidate, settings: VerifySettings) -> float:
+    """Return what a limit is over the slowest accepted run: the source's own number, but no less than the headroom."""
+    stated = candidate.time_multiplier
+    return settings.multiplier if stated is None else max(stated, settings.headroom)
+
+
 def _set_limits(item: VerificationPlan, settings: VerifySettings) -> None:
     slowest = max(max(attempt.fastest_seconds) for attempt in item.passing())
     given, steps = item.candidate.time_limit_seconds, settings.limit_steps_seconds
+    multiplier = multiplier_of(item.candidate, settings)
     if given is not None and slowest * settings.headroom <= given:
         limit = answers = given
     else:
-        factor = settings.multiplier if given is None else settings.headroom
+        factor = multiplier if given is None else settings.headroom
         limit = round_up(slowest * factor, steps, most=given or 0.0)
         languages = {attempt.program.language for attempt in item.passing()}
         is_timed = item.candidate.programming_language in languages or item.candidate.programming_language != "python"
@@ -46,9 +56,10 @@ def _set_limits(item: VerificationPlan, settings: VerifySettings) -> None:
     item.limit_seconds, item.answer_seconds = float(limit), float(answers)
     if given is None:
         for attempt in item.passing():
-            own = float(round_up(max(attempt.fastest_seconds) * settings.multiplier, steps))
+            own = min(float(max(1, math.ceil(max(attempt.fastest_seconds) * multiplier))), steps[-1])
             known = item.seconds_by_language.get(attempt.program.language, 0.0)
             item.seconds_by_language[attempt.program.language] = max(known, own)
+        item.seconds_by_language[item.candidate.programming_language] = item.answer_seconds
     peak = max(test.memory_mib for attempt in item.passing() for test in attempt.verdicts[0].tests)
     memory = item.candidate.memory_limit_mib
     if memory is None or peak > memory:
@@ -80,7 +91,7 @@ def _undecided(item: VerificationPlan, settings: VerifySettings) -> list[Attempt
     """Return the accepted programs whose time on a test decides between two limits and is close to the boundary."""
     passing, given = item.passing(), item.candidate.time_limit_seconds
     steps = settings.limit_steps_seconds
-    boundaries = [step / settings.multiplier for step in steps]
+    boundaries = [step / multiplier_of(item.candidate, settings) for step in steps]
     if given is not None:
         boundaries += [limit / settings.headroom for limit in (given, *steps)]
     slowest = [

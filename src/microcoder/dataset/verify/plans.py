@@ -68,7 +68,7 @@ class VerificationPlan:
     """The limit that the problem is published with."""
     seconds_by_language: dict[str, float] = field(default_factory=dict)
     """What programs get that are known to be too slow, where the source states no limit: a program may be slow for C++
-    and still end within what accepted Python programs need."""
+    and still end within what accepted Python programs need. In the language of answers it is their limit."""
     outputs: str = "unknown"
     refused_answers: str = ""
 

@@ -25,7 +25,7 @@ class ChoiceSettings(Config):
     """Inputs and outputs of the kept tests together (our choice); not in `paper` mode."""
     max_seconds: float = Field(default=30.0, gt=0)
     """CPU seconds of the slowest accepted program over the kept tests, each counted as the most that needs no longer
-    limit (0.4, 2 or 10 s; our choice); not in `paper` mode."""
+    limit (0.4, 1, 2 or 10 s; our choice); not in `paper` mode."""
 
 
 class VerifySettings(Config):
@@ -50,12 +50,12 @@ class VerifySettings(Config):
     trial_seconds: float = Field(default=20.0, gt=0, le=MOST_SECONDS)
     """CPU seconds a test that accepted programs get while no limit is derived, or the source's limit if longer."""
     multiplier: float = Field(default=5.0, ge=1)
-    """Limit over the slowest accepted run where the source has none (Kattis' own number)."""
+    """Limit over the slowest accepted run where the source states neither a limit nor this number (Kattis' own)."""
     headroom: float = Field(default=1.5, ge=1)
     """A limit that the source has is kept if the slowest accepted run fits this often; otherwise raised to that."""
     interpreted_factor: float = Field(default=4.0, ge=1)
     """What a derived limit is multiplied by for Python answers where only compiled programs were timed."""
-    limit_steps_seconds: tuple[float, ...] = Field(default=(2.0, 10.0), min_length=1)
+    limit_steps_seconds: tuple[float, ...] = Field(default=(2.0, 5.0, 10.0), min_length=1)
     """A derived limit is rounded up to one of these; the last one is the largest: a problem that needs longer
     costs a training step minutes for each wrong answer. Few and far apart, so that two builds on busy machines derive
     the same."""
