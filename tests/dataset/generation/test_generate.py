@@ -129,6 +129,23 @@ def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enoug
     assert verdict.outcome is Outcome.TIME_LIMIT
 
 
+def test_large_inputs_that_references_need_longer_for_get_more_time_where_slow_programs_are_known(judges: Open) -> None:
+    # The reference takes half a second on a long input, and hardly anything on a known one.
+    steady = "sum(i * i % 7 for i in range(4_000_000 if len(nums) > 50 else 0)) * 0"
+    code = RIGHT.replace("return count", f"return count + {steady}")
+    tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(1, 11)]
+    settings = SMALL.model_copy(update={"answer_seconds": 0.1, "large_answer_seconds": 6.0})
+    candidate = make_candidate(tests=tests, solutions=[{"code": code}, {"code": code, "known": "time_limit"}])
+    made = generate(candidate, judges, settings)
+    assert isinstance(made, Candidate)
+    assert 1 <= len(made.tests) - len(tests) <= settings.max_large
+    assert "tried again with more time" in made.lineage[-1].detail
+    # Nobody is known to be slow, and few tests are hidden: what takes long is left out.
+    made = generate(make_candidate(solutions=[{"code": code}]), judges, settings)
+    assert isinstance(made, Candidate)
+    assert all(len(json.loads(test.input)) <= 50 for test in made.tests)
+
+
 @pytest.mark.parametrize(
     ("result", "why"),
     [
