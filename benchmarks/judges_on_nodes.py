@@ -11,12 +11,12 @@ prints how often a problem was sent to a node, and how many bytes of tests that 
     python benchmarks/judges_on_nodes.py send --programs 10000 --mib 8
 
 `verify` runs the verification step of a corpus on Ray clusters of one and of two nodes with a worker each, in turn,
-`--rounds` times. A problem's program sleeps `--seconds` on each of 6 tests, and is run three times; so 16 problems at
-half a second take one node 144 s of sleep. Two nodes are this machine twice: what is measured is that problems spread
-and nothing between the nodes holds them up, not what the processors of a second machine add. The clock runs from when
-all nodes have their sandboxes. It prints the seconds, the quotient of their medians, and whether all wrote the same:
+`--rounds` times. A problem's program sleeps `--seconds` on each of 3 tests, and is run three times; so 12 problems at
+a second take one node 108 s of sleep. Two nodes are this machine twice: what is measured is that problems spread and
+nothing between the nodes holds them up, not what the processors of a second machine add. The clock runs from when all
+nodes have their sandboxes. It prints the seconds, the quotient of their medians, and whether all wrote the same:
 
-    python benchmarks/judges_on_nodes.py verify --problems 16 --seconds 0.5 --rounds 3
+    python benchmarks/judges_on_nodes.py verify --problems 12 --seconds 1 --rounds 3
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def verify_on_nodes(folder: Path, problems: int, seconds: float, num_nodes: int)
         row = {
             "id": f"made/{number}",
             "dataset": "made",
-            "tests": [{"input": f"{k}\n", "output": f"{k + number + 1}\n"} for k in range(6)],
+            "tests": [{"input": f"{k}\n", "output": f"{k + number + 1}\n"} for k in range(3)],
             "solutions": [{"code": code.format(seconds, number + 1)}],
         }
         given.append(str(folder / f"{number}.parquet"))

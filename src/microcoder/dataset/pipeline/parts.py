@@ -49,23 +49,30 @@ class Part:
         return self.path.exists()
 
 
-def write_part(path: Path, rows: Sequence[Row]) -> None:
-    """Write a part by an atomic rename, some rows at a time: their text is in memory besides the rows."""
+def write_part(path: Path, rows: Iterable[Row]) -> None:
+    """Write a part by an atomic rename, as its rows come: the text of a few is in memory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     # A dictionary of texts that are all different would only be built in vain.
     with pq.ParquetWriter(partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
         columns: list[list[Any]] = [[], [], [], []]
         size = 0
-        for number, row in enumerate(rows, 1):
+
+        def write_group() -> None:
+            nonlocal columns, size
+            writer.write_table(pa.table(columns, schema=_SCHEMA))
+            columns, size = [[], [], [], []], 0
+
+        for row in rows:
             record = row.model_dump_json(exclude_defaults=True)
             reason = "" if isinstance(row, Candidate) else row.reason
             for column, value in zip(columns, (row.id, isinstance(row, Candidate), reason, record), strict=True):
                 column.append(value)
             size += len(record)
-            if size >= _GROUP_CHARACTERS or number == len(rows):
-                writer.write_table(pa.table(columns, schema=_SCHEMA))
-                columns, size = [[], [], [], []], 0
+            if size >= _GROUP_CHARACTERS:
+                write_group()
+        if columns[0]:
+            write_group()
     partial.replace(path)
 
 

@@ -105,7 +105,8 @@ def _run_in_processes(
         places = {pool.submit(_take_shard, *of_shard): at for at, of_shard in enumerate(zip(given, paths, strict=True))}
         try:
             for future in as_completed(places):
-                yield places[future], future.result()
+                # Taken out, so that what was found is not held here until the last shard is through.
+                yield places.pop(future), future.result()
         except BrokenProcessPool:
             raise EvaluatorFault(
                 "a worker process was killed, as a rule for want of memory; type the same command again with fewer "
