@@ -157,6 +157,21 @@ def test_a_worker_that_is_killed_is_named_with_what_to_type(tmp_path: Path) -> N
         run_steps(steps.shards(2), steps.collect_step(), [steps.dying_step()], work=tmp_path, runner=Runner(workers=2))
 
 
+def test_rows_of_a_step_that_runs_alone_are_not_held_and_go_to_their_file_as_they_come(tmp_path: Path) -> None:
+    parts, _ = run_steps(
+        steps.shards(2), steps.collect_step(), [steps.holding_step()], work=tmp_path, runner=Runner(workers=1)
+    )
+    assert [row.id for part in parts[1] for row in read_part(part.path)] == [f"n/{n}" for n in range(10)]
+
+
+def test_a_step_that_loses_a_row_is_named_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="hold lost, added or reordered rows"):
+        run_steps(
+            steps.shards(1), steps.collect_step(), [steps.holding_step(3)], work=tmp_path, runner=Runner(workers=1)
+        )
+    assert not [path for path in (tmp_path / "hold").iterdir() if "parquet" in path.name]
+
+
 @pytest.mark.timeout(600)
 def test_verification_is_spread_over_nodes_and_says_the_same(two_nodes: Any, tmp_path: Path) -> None:
     sums = [(f"{number}", [(f"{k}\n", f"{k + number}\n") for k in range(3)]) for number in range(1, 5)]
