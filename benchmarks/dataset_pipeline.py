@@ -3,8 +3,8 @@
     python benchmarks/dataset_pipeline.py [--rows 20000] [--workers 2] [--datatrove /path/to/venv/bin/python]
 
 Both read the same JSON lines with as many processes, normalise white space and case, drop exact copies, find near
-copies by MinHash of 5-grams, and write what is left. datatrove runs in a Python of its own, where it is given. Ours is
-run again with ten times the rows, to see whether memory grows.
+copies by MinHash of 5-grams, and write what is left. CPU seconds are those of all processes. datatrove runs in a Python
+of its own, where it is given. Ours is run again with ten times the rows, to see whether memory grows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from microcoder.dataset.pipeline.steps import BarrierStep, MapStep, Row, Work
 from microcoder.dataset.pipeline.workers import Runner
 
 DATATROVE_RUN = """
-import sys, time
+import resource, sys, time
+from multiprocess.forkserver import _forkserver
 from datatrove.data import Document
 from datatrove.executor import LocalPipelineExecutor
 from datatrove.pipeline.base import PipelineStep
@@ -57,7 +58,10 @@ class Normalise(PipelineStep):
 if __name__ == "__main__":
     folder, out, workers = sys.argv[1], sys.argv[2], int(sys.argv[3])
     config = MinhashConfig(n_grams=5, num_buckets=25, hashes_per_bucket=5)
-    started = time.perf_counter()
+    def cpu_seconds():
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(one.ru_utime + one.ru_stime for one in used)
+    started, used = time.perf_counter(), cpu_seconds()
     def run(steps, tasks):
         LocalPipelineExecutor(pipeline=steps, tasks=tasks, workers=min(workers, tasks), logging_dir=None).run()
     rows = JsonlReader(folder, text_key="question", id_key="problem_id")
@@ -67,7 +71,9 @@ if __name__ == "__main__":
     run([MinhashDedupBuckets(input_folder=out + "/sig", output_folder=out + "/buckets", config=config)], 25)
     run([MinhashDedupCluster(input_folder=out + "/buckets", output_folder=out + "/remove", config=config)], 1)
     run([clean(), MinhashDedupFilter(input_folder=out + "/remove"), JsonlWriter(out + "/kept")], workers)
-    print(time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    _forkserver._stop()  # its workers count once it has ended
+    print(seconds, cpu_seconds() - used)
 """
 
 
@@ -115,9 +121,9 @@ def write_rows(folder: Path, num_rows: int, *, seed: int = 0) -> None:
         file.close()
 
 
-def run_ours(folder: Path, work: Path, workers: int) -> tuple[float, int]:
-    """Return wall seconds, and how many rows were kept."""
-    started = time.perf_counter()
+def run_ours(folder: Path, work: Path, workers: int) -> dict[str, float]:
+    """Return wall seconds, CPU seconds of this process and its workers, and how many rows were kept."""
+    started, used = time.perf_counter(), cpu_seconds()
     digests = FileDigests(work / "inputs.json")
     shards = list_inputs([SourceSettings(path=str(folder), format="apps")], rows_per_shard=512, digests=digests)
     name = "dataset_pipeline"
@@ -132,11 +138,21 @@ def run_ours(folder: Path, work: Path, workers: int) -> tuple[float, int]:
         ),
     ]
     _, step_counts = run_steps(shards, collect_step(), steps, work=work, runner=Runner(workers=workers))
-    return time.perf_counter() - started, step_counts[-1].num_kept
+    return {
+        "seconds": time.perf_counter() - started,
+        "cpu_seconds": cpu_seconds() - used,
+        "kept": step_counts[-1].num_kept,
+    }
+
+
+def cpu_seconds() -> float:
+    """Return what this process and those of its children that have ended have used."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def measure_ours(num_rows: int, workers: int) -> Mapping[str, float]:
-    """Run ours in a process of its own; return seconds, rows kept and the peak memory of it and its workers."""
+    """Run ours in a process of its own; return what it found and the peak memory of it and its workers."""
     command = [sys.executable, __file__, "--only-ours", str(num_rows), "--workers", str(workers)]
     # Worker processes import the steps of this file.
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
@@ -156,15 +172,16 @@ def main() -> None:
         folder, work = Path(temporary) / "rows", Path(temporary) / "work"
         if options.only_ours:
             write_rows(folder, options.only_ours)
-            seconds, kept = run_ours(folder, work, options.workers)
+            found = run_ours(folder, work, options.workers)
             who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
             own, workers = (resource.getrusage(one).ru_maxrss / 1024 for one in who)
-            print(json.dumps({"seconds": seconds, "kept": kept, "own_mib": own, "worker_mib": workers}))
+            print(json.dumps({**found, "own_mib": own, "worker_mib": workers}))
             return
         for num_rows in (options.rows, 10 * options.rows):
             ours = measure_ours(num_rows, options.workers)
             print(
-                f"ours, {num_rows:,} rows: {ours['seconds']:.1f} s, {num_rows / ours['seconds']:,.0f} documents/s, "
+                f"ours, {num_rows:,} rows: {ours['seconds']:.1f} s, {ours['cpu_seconds']:.1f} CPU s, "
+                f"{num_rows / ours['seconds']:,.0f} documents/s, "
                 f"{ours['kept']:,} kept; peak {ours['own_mib']:.0f} MiB, largest worker {ours['worker_mib']:.0f} MiB"
             )
         if options.datatrove:
@@ -173,9 +190,12 @@ def main() -> None:
             script.write_text(DATATROVE_RUN)
             command = [options.datatrove, str(script), str(folder), str(Path(temporary) / "out"), str(options.workers)]
             # datatrove writes logs where it is started.
-            done = subprocess.run(command, cwd=temporary, capture_output=True, text=True, check=True)
-            seconds = float(done.stdout.splitlines()[-1])
-            print(f"datatrove, {options.rows:,} rows: {seconds:.1f} s, {options.rows / seconds:,.0f} documents/s")
+            done = subprocess.run(command, cwd=temporary, stdout=subprocess.PIPE, text=True, check=True)
+            seconds, used = map(float, done.stdout.splitlines()[-1].split())
+            print(
+                f"datatrove, {options.rows:,} rows: {seconds:.1f} s, {used:.1f} CPU s, "
+                f"{options.rows / seconds:,.0f} documents/s"
+            )
 
 
 if __name__ == "__main__":

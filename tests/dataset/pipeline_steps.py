@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
+import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,7 +17,10 @@ from pydantic import Field
 
 from microcoder.config import Config
 from microcoder.dataset import Candidate, Rejection
-from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row
+from microcoder.dataset.build.resources import Resources
+from microcoder.dataset.build.verification import open_verdicts, open_verify
+from microcoder.dataset.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row, Work
+from microcoder.dataset.verify import Verdicts, VerifySettings
 from microcoder.errors import DataError
 
 ROWS_PER_SHARD = 5
@@ -112,6 +117,43 @@ def open_alone(settings: AloneSettings, recorder: Recorder) -> Iterator[Any]:
             yield candidate.change("verify", "alone", statement=candidate.statement + "!")
 
     yield work
+
+
+def holding_step(modulus: int = 0) -> MapStep:
+    """Refuse to hold rows that went through; with a modulus, give those that it divides in another order."""
+    return MapStep("hold", "filter", Settings(modulus=modulus), open_holding, (__name__,), runs="alone")
+
+
+@contextmanager
+def open_holding(settings: Settings) -> Iterator[Any]:
+    def work(candidates: Collection[Candidate]) -> Iterator[Row]:
+        given: list[weakref.ref[Candidate]] = []
+        for candidate in candidates:
+            given.append(weakref.ref(candidate))
+            assert sum(one() is not None for one in given) <= 2
+            name = f"{candidate.id}/other" if settings.modulus and int(candidate.statement) % settings.modulus else ""
+            yield candidate.model_copy(update={"id": name or candidate.id, "title": "held"})
+
+    yield work
+
+
+def verify_step(work: Path, num_nodes: int) -> MapStep:
+    """Return the real verification, which begins once so many nodes have their sandboxes."""
+    resources = Resources(work=work, workers=1)
+    opens = partial(open_together, resources=resources, num_nodes=num_nodes)
+    shares = partial(open_verdicts, resources=resources)
+    return MapStep("verify", "verify", VerifySettings(runs=2), opens, (), runs="alone", shares=shares)
+
+
+@contextmanager
+def open_together(settings: VerifySettings, store: Verdicts, resources: Resources, num_nodes: int) -> Iterator[Work]:
+    ready = resources.work / "ready"
+    ready.mkdir(exist_ok=True)
+    with open_verify(settings, store, resources) as work:
+        (ready / str(os.getpid())).touch()
+        while len(list(ready.iterdir())) < num_nodes:
+            time.sleep(0.05)
+        yield work
 
 
 def refusing_step() -> MapStep:

@@ -16,9 +16,9 @@ import pytest
 
 from microcoder.dataset import Candidate, Rejection
 from microcoder.dataset.pipeline.engine import run_steps
-from microcoder.dataset.pipeline.parts import Ticker, read_part, read_ticks
+from microcoder.dataset.pipeline.parts import Ticker, read_part, read_ticks, write_part
 from microcoder.dataset.pipeline.steps import Step
-from microcoder.dataset.pipeline.workers import Runner
+from microcoder.dataset.pipeline.workers import Chain, Runner, run_chain
 from microcoder.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
@@ -155,6 +155,52 @@ def test_an_error_of_ours_comes_out_of_a_worker_as_itself(tmp_path: Path, worker
 def test_a_worker_that_is_killed_is_named_with_what_to_type(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorFault, match=r"was killed.*--workers"):
         run_steps(steps.shards(2), steps.collect_step(), [steps.dying_step()], work=tmp_path, runner=Runner(workers=2))
+
+
+def test_rows_of_a_step_that_runs_alone_are_not_held_and_go_to_their_file_as_they_come(tmp_path: Path) -> None:
+    parts, _ = run_steps(
+        steps.shards(2), steps.collect_step(), [steps.holding_step()], work=tmp_path, runner=Runner(workers=1)
+    )
+    assert [row.id for part in parts[1] for row in read_part(part.path)] == [f"n/{n}" for n in range(10)]
+
+
+def test_a_step_that_loses_a_row_is_named_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="hold lost, added or reordered rows"):
+        run_steps(
+            steps.shards(1), steps.collect_step(), [steps.holding_step(3)], work=tmp_path, runner=Runner(workers=1)
+        )
+    assert not [path for path in (tmp_path / "hold").iterdir() if "parquet" in path.name]
+
+
+@pytest.mark.timeout(600)
+def test_verification_is_spread_over_nodes_and_says_the_same(two_nodes: Any, tmp_path: Path) -> None:
+    sums = [(f"{number}", [(f"{k}\n", f"{k + number}\n") for k in range(3)]) for number in range(1, 5)]
+    rows = [
+        Candidate.model_validate({
+            "id": f"made/{name}",
+            "dataset": "made",
+            "tests": [{"input": given, "output": answer} for given, answer in tests],
+            # The last reference is wrong.
+            "solutions": [{"code": f"print(int(input()) + {name if name != '4' else 5})"}],
+        })
+        for name, tests in sums
+    ]  # fmt: skip
+    written = {}
+    for kind, num_nodes in (("native", 1), ("ray", 2)):
+        work = tmp_path / kind
+        given = [str(work / "given" / f"{number}.parquet") for number in range(len(rows))]
+        paths = [[str(work / "verified" / Path(path).name)] for path in given]
+        for path, row in zip(given, rows, strict=True):
+            write_part(Path(path), [row])
+        chain = Chain((steps.verify_step(work, num_nodes),))
+        runner = Runner(kind=kind)
+        assert sorted(place for place, _ in run_chain(chain, given, paths, runner)) == [0, 1, 2, 3]
+        # One worker a node; none begins before all are there.
+        assert len(list((work / "ready").iterdir())) == num_nodes
+        written[kind] = contents(work / "verified")
+    assert written["ray"] == written["native"]
+    kept = [isinstance(row, Candidate) for number in range(4) for row in read_part(Path(paths[number][0]))]
+    assert kept == [True, True, True, False]
 
 
 @pytest.mark.timeout(600)

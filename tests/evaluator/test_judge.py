@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -249,6 +251,22 @@ def test_nothing_outlives_the_calling_process(number: signal.Signals) -> None:
     while any(map(is_alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_alive, pids))
+
+
+def test_a_problem_is_let_go_of_with_its_verdict_where_few_tests_are_kept() -> None:
+    held = []
+    gc.disable()
+    try:
+        with Judge(workers=1, tests_mib=1, cache_size=0) as judging:
+            for number in range(4):
+                problem = make_problem((f"{number} {'1' * (1 << 20)}", f"{number}"))
+                held.append(weakref.ref(problem))
+                assert judging.judge([Program("print(input()[0])")], [problem])[0].is_accepted
+                del problem
+            # The latest is kept for the next program.
+            assert [one() is not None for one in held[:3]] == [False] * 3
+    finally:
+        gc.enable()
 
 
 def test_import_needs_neither_torch_nor_numpy() -> None:

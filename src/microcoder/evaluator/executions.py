@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.evaluator import verdicts
 from microcoder.evaluator.languages import find_language
-from microcoder.evaluator.preparation import OUTPUT_MIB, check_arguments, limits_for
+from microcoder.evaluator.preparation import OUTPUT_MIB, SPARE_MEMORY_MIB, check_arguments, limits_for
 from microcoder.evaluator.supervisor import Limits, Run
 from microcoder.types import MOST_MEMORY_MIB, Outcome, Program
 
@@ -34,6 +34,9 @@ class Invocation:
     wall_seconds: float | None = None
     """At most this long on the clock, stretched likewise; by default three times the CPU time and a second."""
     memory_limit_mib: int = 512
+    spare_memory_mib: int = SPARE_MEMORY_MIB
+    """Address space beyond the limit. What is held above the limit is found when the program has ended; until then a
+    program may hold both together."""
     int_digits: int | None = None
     """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
@@ -57,6 +60,8 @@ class Invocation:
             raise DataError(f"a wall time limit of {self.wall_seconds:g} s; use more than 0, at most {longest:g}")
         if not 1 <= self.memory_limit_mib <= MOST_MEMORY_MIB:
             raise DataError(f"a memory limit of {self.memory_limit_mib} MiB; use 1 to {MOST_MEMORY_MIB}")
+        if not 0 <= self.spare_memory_mib <= MOST_MEMORY_MIB:
+            raise DataError(f"spare memory of {self.spare_memory_mib} MiB; use 0 to {MOST_MEMORY_MIB}")
         check_arguments(self.arguments, "arguments")
         if len(self.files) > MAX_FILES:
             raise DataError(f"{len(self.files)} files; use at most {MAX_FILES}")
@@ -66,7 +71,8 @@ class Invocation:
         """Return what it may use on this machine."""
         language = find_language(self.program.language)
         cpu_seconds = (self.cpu_seconds + language.startup_seconds) * time_scale
-        limits = limits_for(cpu_seconds, self.memory_limit_mib + language.startup_memory_mib, OUTPUT_MIB)
+        memory_mib, spare_mib = self.memory_limit_mib + language.startup_memory_mib, self.spare_memory_mib
+        limits = limits_for(cpu_seconds, memory_mib, OUTPUT_MIB, spare_memory_mib=spare_mib)
         wall_seconds = limits.wall_seconds if self.wall_seconds is None else self.wall_seconds * time_scale
         return Limits(limits.cpu_seconds, wall_seconds, limits.memory_bytes, limits.output_bytes)
 

@@ -16,14 +16,16 @@ _MAX_FILES, _MAX_BYTES = 64, 256 << 20
 class InputShelf:
     """The latest used large inputs; safe for several threads at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = _MAX_BYTES) -> None:
+        """Start empty; hold at most so many bytes."""
+        self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._files: OrderedDict[bytes, int] = OrderedDict()
         self._num_bytes = 0
 
     def open(self, content: bytes) -> int:
         """Return a descriptor with this content, at its start; the caller's to close."""
-        if not _WORTH_SHARING_BYTES <= len(content) <= _MAX_BYTES:
+        if not _WORTH_SHARING_BYTES <= len(content) <= self._most_bytes:
             return make_memory_file(content)
         with self._lock:
             if content in self._files:
@@ -31,7 +33,7 @@ class InputShelf:
             else:
                 self._files[content] = make_memory_file(content)
                 self._num_bytes += len(content)
-            while len(self._files) > _MAX_FILES or self._num_bytes > _MAX_BYTES:
+            while len(self._files) > _MAX_FILES or self._num_bytes > self._most_bytes:
                 evicted, descriptor = self._files.popitem(last=False)
                 self._num_bytes -= len(evicted)
                 os.close(descriptor)

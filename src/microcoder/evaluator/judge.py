@@ -76,6 +76,7 @@ class Judge:
         packages: str = STANDARD,
         batch_tests: bool = True,
         sibling_limit: float | None = None,
+        tests_mib: int = 512,
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
     ) -> None:
@@ -99,6 +100,8 @@ class Judge:
             sibling_limit: limit a test's CPU time to this many times that of the slowest accepted program of its
                 problem (at least 0.5 s, at most the problem's limit); by default only the problem's limit counts.
                 Verdicts that it changes depend on the other programs: `Verdict.is_relative`.
+            tests_mib: of tests that are kept ready for further programs, at least those of one problem; half as much
+                again of large inputs.
             unsafe: start even if seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation; fewer only to test the others.
 
@@ -120,6 +123,8 @@ class Judge:
                 f"max_waiting = {max_waiting}, cache_size = {cache_size}, renew_after = {renew_after}; "
                 "use at least 1, 0 and 0"
             )
+        if tests_mib < 1:
+            raise ConfigError(f"tests_mib = {tests_mib}; use 1 or more")
         if sibling_limit is not None and not sibling_limit >= LEAST_FACTOR:
             raise ConfigError(f"sibling_limit = {sibling_limit}; use {LEAST_FACTOR:g} or more, or leave it out")
         self.workers = workers or count_processors()
@@ -143,6 +148,7 @@ class Judge:
             packages=packages,
             batch_tests=batch_tests,
             sibling_limit=sibling_limit,
+            tests_mib=tests_mib,
             unsafe=unsafe,
             layers=tuple(layers),
         )
@@ -156,7 +162,7 @@ class Judge:
             raise
         self.environment: JudgingEnvironment = describe_environment(shelf, self._pool.call_stack)
         """The environment of programs: default Python version, and packages."""
-        self._shelf = ProblemShelf(time_scale=self.time_scale)
+        self._shelf = ProblemShelf(time_scale=self.time_scale, most_bytes=tests_mib << 20)
 
     def _make_pool(self, settings: Settings, packages: PackageShelf) -> Pool:
         if not self.processes:
@@ -339,8 +345,8 @@ class Judge:
 
     def _withdraw(self, job: _Job) -> None:
         """Note that a waiting caller has gone."""
-        if job.work is not None and not job.is_wanted():
-            self._pool.withdraw(job.work)
+        if (work := job.work) is not None and not job.is_wanted():
+            self._pool.withdraw(work)
 
     def _finish(self, job: _Job, verdict: Verdict | Execution | None) -> None:
         """Cache a verdict and answer all waiting callers; None if it was abandoned because no caller seemed to wait."""
@@ -359,7 +365,8 @@ class Judge:
                 self._cache.keep(job.key, verdict)
                 # Closing the judge may have answered them already.
                 if self._in_flight.pop(job.key, None):
-                    waiters = job.waiters
+                    # Both refer to the job: it would keep the problem's tests until the next collection of cycles.
+                    waiters, job.waiters, job.work = job.waiters, [], None
         if verdict is not None:
             _answer(waiters, verdict)
         elif job.work is not None:

@@ -13,8 +13,6 @@ from microcoder.signatures import judged_by
 from microcoder.types import Problem, Program, Verdict
 
 _MAX_PROBLEMS = 4096
-_MAX_PROBLEM_BYTES = 512 << 20
-"""Bytes of the tests of all prepared problems, held twice: as text and as the program's input."""
 
 Key = tuple[int, bytes]
 """The number of a known problem, and a digest of the program: neither keeps anything alive."""
@@ -52,8 +50,15 @@ class KnownProblem:
 class ProblemShelf:
     """Problems in prepared form, the latest used ones; problems that are judged alike are one."""
 
-    def __init__(self, *, time_scale: float) -> None:
+    def __init__(self, *, time_scale: float, most_bytes: int = 512 << 20) -> None:
+        """Start empty.
+
+        Args:
+            time_scale: how much longer than on the reference machine programs may take.
+            most_bytes: of the tests of all prepared problems, held twice: as text and as the program's input.
+        """
         self._time_scale = time_scale
+        self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._known: OrderedDict[object, KnownProblem] = OrderedDict()
         self._num_prepared = 0
@@ -81,7 +86,7 @@ class ProblemShelf:
                 return self._known[content]
             known = self._known[content] = KnownProblem(self._num_prepared, prepared)
             self._num_bytes += known.num_bytes
-            while len(self._known) > _MAX_PROBLEMS or (self._num_bytes > _MAX_PROBLEM_BYTES and len(self._known) > 1):
+            while len(self._known) > _MAX_PROBLEMS or (self._num_bytes > self._most_bytes and len(self._known) > 1):
                 self._num_bytes -= self._known.popitem(last=False)[1].num_bytes
         return known
 

@@ -22,7 +22,7 @@ _MAX_ARGUMENTS_BYTES = 1 << 15
 _WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
 _WALL_FACTOR_OF_TESTS = 2.0
 """As Kattis judges: time in which a test waits for its turn or for a processor does not count."""
-_MEMORY_EXTRA_MIB = 640
+SPARE_MEMORY_MIB = 640
 """Address space beyond the limit on resident memory: room for maps that are never touched, such as the
 512 MiB thread stack that deep recursion is usually run in."""
 
@@ -38,12 +38,14 @@ class PreparedTest:
     """How long that is as text."""
 
 
-def limits_for(cpu_seconds: float, memory_mib: int, output_mib: int) -> Limits:
+def limits_for(
+    cpu_seconds: float, memory_mib: int, output_mib: int, *, spare_memory_mib: int = SPARE_MEMORY_MIB
+) -> Limits:
     """Return what a test may use: wall time is only a backstop, CPU time decides."""
     return Limits(
         cpu_seconds=cpu_seconds,
         wall_seconds=_WALL_FACTOR * cpu_seconds + _WALL_EXTRA_SECONDS,
-        memory_bytes=(memory_mib + _MEMORY_EXTRA_MIB) << 20,
+        memory_bytes=(memory_mib + spare_memory_mib) << 20,
         output_bytes=output_mib << 20,
     )
 

@@ -44,6 +44,7 @@ class Settings:
     packages: str
     batch_tests: bool
     sibling_limit: float | None
+    tests_mib: int
     unsafe: bool
     layers: tuple[str, ...]
 
@@ -126,7 +127,7 @@ class Workers:
         self._lock = threading.Lock()
         self._num_open = 0
         self._is_closed = False
-        self._inputs = InputShelf()
+        self._inputs = InputShelf((settings.tests_mib << 20) // 2)
         self.pace = pace or Pace()
         """How fast this machine runs."""
         self._gate = gate or Gate()

@@ -134,6 +134,17 @@ def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_onl
     assert runner.run(runs) == [[("2",), ("3",)], *[[None, None]] * 3, [None], [("42",), None]]
 
 
+def test_a_program_that_takes_a_number_for_a_length_is_held_to_little_memory(runner: ProgramRunner) -> None:
+    fills = "n = int(input())\nheld = bytearray(n)\nheld[::4096] = b'x' * len(held[::4096])\nprint(len(held))"
+    # A large stack, asked for by habit, takes nothing of it.
+    deep = "import threading\nthreading.stack_size(1 << 29)\none = threading.Thread(target=lambda: print(input()))\n"
+    runs = [
+        ProgramRun(fills, "", ("100000000\n", "700000000\n", "3\n")),
+        ProgramRun(deep + "one.start()\none.join()", "", ("a\n",)),
+    ]
+    assert runner.run(runs) == [[("100000000",), None, ("3",)], [("a",)]]
+
+
 def test_nothing_is_run_twice(judge: Judge, tmp_path: Path) -> None:
     run = ProgramRun("def f(n):\n    return n * n", "f", ([3],))
     for num_processes in (1, 0):

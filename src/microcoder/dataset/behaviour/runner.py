@@ -22,8 +22,9 @@ _INSIDE = (Path(__file__).parent / "inside.py").read_text(encoding="utf-8")
 _SECONDS_AN_INPUT = 0.05
 _SECONDS_A_PROCESS = 30.0
 _WALL_SECONDS_A_PROCESS = 300.0
-_MEMORY_MIB = 256
-"""Of a process: on inputs that are compared programs need little, and all of them count as the build's."""
+_MEMORY_MIB, _SPARE_MEMORY_MIB = 256, 128
+"""Of a process: on inputs that are compared programs need little, and all of them count as the build's. What takes a
+number for the length of a list fills both."""
 _MOST_RUNS = 4000
 _MOST_FAULTS = 3
 _MOST_DEATHS = 20
@@ -62,9 +63,8 @@ class ProgramRunner:
             self._known.execute("CREATE TABLE IF NOT EXISTS outputs (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID")
         except sqlite3.Error as error:
             raise DataError(f"store of outputs {store} cannot be used ({error}); remove it to start anew") from None
-        self._salt = json.dumps(
-            [evaluator_version(), judge.environment.identity, _INSIDE, _SECONDS_AN_INPUT, _MEMORY_MIB]
-        )
+        limits = [_SECONDS_AN_INPUT, _MEMORY_MIB, _SPARE_MEMORY_MIB]
+        self._salt = json.dumps([evaluator_version(), judge.environment.identity, _INSIDE, *limits])
         self._lock = threading.Lock()
         self.num_processes = 0
         """Sandboxed processes that were started."""
@@ -131,6 +131,7 @@ class ProgramRunner:
             # A busy machine must not decide what is kept.
             wall_seconds=_WALL_SECONDS_A_PROCESS,
             memory_limit_mib=_MEMORY_MIB,
+            spare_memory_mib=_SPARE_MEMORY_MIB,
         )
         execution = self._judge.run(invocation)
         for _ in range(_MOST_FAULTS):

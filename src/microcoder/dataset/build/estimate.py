@@ -14,7 +14,7 @@ SECONDS_PER_ROW = {
     "predict": 0.006,
     "attempts": 2.0,
     "select": 0.001,
-    "compare": 2.0,
+    "compare": 0.8,
     "generate": 6.0,
     "verify": 4.0,
 }

@@ -12,6 +12,9 @@ from microcoder.dataset.endpoint import Endpoint, EndpointSettings
 from microcoder.evaluator import Judge
 from microcoder.evaluator.packages import STANDARD
 
+_TESTS_MIB = 128
+"""That a judge keeps ready: a build is done with a problem before it comes to the next."""
+
 
 class Resources(Config):
     """What all steps are given; what of it decides a result is in the step's key by its content."""
@@ -28,7 +31,8 @@ class Resources(Config):
 
     def open_judge(self, **rules: Any) -> Judge:
         """Start a judge with further arguments of `Judge`."""
-        return Judge(workers=self.workers, packages=self.packages, unsafe=self.unsafe, **rules)
+        shared = {"workers": self.workers, "packages": self.packages, "unsafe": self.unsafe, "tests_mib": _TESTS_MIB}
+        return Judge(**shared, **rules)
 
     def open_endpoint(self, settings: EndpointSettings | None, opened: ExitStack) -> Endpoint | None:
         """Return a client that is closed with `opened`; None without settings."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from microcoder.dataset.build.config import BuildConfig, DifficultySettings
 from microcoder.dataset.build.resources import Resources
 from microcoder.dataset.difficulty.calibration import judge_attempts
-from microcoder.dataset.pipeline.parts import Part, read_kept
+from microcoder.dataset.pipeline.parts import KeptRows, Part
 from microcoder.dataset.pipeline.steps import Row, Work, digest
 from microcoder.dataset.verify import (
     Evidence,
@@ -26,10 +26,11 @@ from microcoder.dataset.verify import (
 from microcoder.errors import DataError
 from microcoder.files import write_json
 from microcoder.formats.candidates import Candidate
-from microcoder.pieces import cut_pieces
 
 _LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
-"""Problems that are verified together."""
+"""Problems that are verified together, unless their tests are large."""
+_BYTES_AT_ONCE = 16 << 20
+"""Of tests, from which on fewer problems are verified together: each byte is held several times."""
 
 
 @contextmanager
@@ -39,7 +40,8 @@ def open_attempts(settings: DifficultySettings, resources: Resources) -> Iterato
     responses, model = read_responses(resources.responses), settings.calibrate_by
     with resources.open_judge() as judge:
 
-        def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
+        def work(candidates: Collection[Candidate]) -> Iterable[Row]:
+            candidates = list(candidates)
             rates = {
                 item.id: f"{model}={item.passed:g}/{item.attempts}"
                 for item in judge_attempts(candidates, responses, judge)
@@ -60,10 +62,10 @@ def open_verify(settings: VerifySettings, store: Verdicts, resources: Resources)
     # Time limits follow from what references take in a process of their own.
     with resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False) as judge:
 
-        def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
+        def work(candidates: Collection[Candidate]) -> Iterable[Row]:
             counts = []
             # So many that all workers are busy, and few enough that progress is shown by rows.
-            for some in cut_pieces(candidates, max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)):
+            for some in _cut_pieces(candidates, max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)):
                 for item in gather(some, judge, settings, store=store):
                     if isinstance(item, Evidence):
                         counts.append(count_right(item, settings))
@@ -87,7 +89,7 @@ def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
     """
     counts: list[Mapping[str, tuple[int, int]]] = []
     for part in parts:
-        path = _counts_file(config.work_folder, config.verify, read_kept(part.path))
+        path = _counts_file(config.work_folder, config.verify, KeptRows(part.path))
         if not path.exists():
             raise DataError(f"{path} is gone; remove {config.work_folder / 'parts' / 'verify'} to verify again")
         counts += json.loads(path.read_text(encoding="utf-8"))["counts"]
@@ -118,6 +120,20 @@ def read_responses(path: Path) -> dict[str, list[str]]:
     return responses
 
 
+def _cut_pieces(candidates: Iterable[Candidate], size: int) -> Iterator[list[Candidate]]:
+    """Return the candidates in order, `size` at a time, or fewer whose tests are large."""
+    piece: list[Candidate] = []
+    num_bytes = 0
+    for candidate in candidates:
+        piece.append(candidate)
+        num_bytes += sum(len(test.input) + len(test.output) for test in candidate.tests)
+        if len(piece) == size or num_bytes >= _BYTES_AT_ONCE:
+            yield piece
+            piece, num_bytes = [], 0
+    if piece:
+        yield piece
+
+
 def _with_rate(candidate: Candidate, rate: str | None, model: str) -> Candidate:
     if rate is None:
         return candidate
@@ -125,7 +141,8 @@ def _with_rate(candidate: Candidate, rate: str | None, model: str) -> Candidate:
     return candidate.change("filter", "attempts/1", "judged here", pass_rates=(*others, rate))
 
 
-def _counts_file(work: Path, settings: VerifySettings, candidates: Sequence[Candidate]) -> Path:
+def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Candidate]) -> Path:
     """Return the file of a shard's counts, by everything that decides them but the evaluator and its packages."""
-    key = digest(settings.model_dump_json(), *(one.model_dump_json(exclude_defaults=True) for one in candidates))
-    return work / "verification" / "counts" / f"{key}.json"
+    # One digest for each, so that no more than one of their texts is in memory.
+    digests = (digest(one.model_dump_json(exclude_defaults=True)) for one in candidates)
+    return work / "verification" / "counts" / f"{digest(settings.model_dump_json(), *digests)}.json"

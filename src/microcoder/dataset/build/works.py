@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache
@@ -117,7 +117,7 @@ def open_generate(settings: GenerateSettings, resources: Resources) -> Iterator[
             brief = resources.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
             return Judges(opened.enter_context(thorough), opened.enter_context(brief))
 
-        def work(candidates: Sequence[Candidate]) -> Iterable[Row]:
+        def work(candidates: Collection[Candidate]) -> Iterable[Row]:
             # One by one, so that progress is shown by rows.
             for one in candidates:
                 yield process_row(one, "generate", lambda one: generate(one, open_judges, settings, endpoint))
@@ -164,7 +164,7 @@ def _without_long_tests(problem: Candidate) -> Candidate:
 
 
 def _map(
-    stage: Stage, work: Callable[[Candidate], Row], candidates: Sequence[Candidate], endpoint: Endpoint | None
+    stage: Stage, work: Callable[[Candidate], Row], candidates: Iterable[Candidate], endpoint: Endpoint | None
 ) -> Iterator[Row]:
     """Take candidates one after the other; many at the same time where a model is waited for."""
 

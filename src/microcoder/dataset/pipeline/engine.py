@@ -190,7 +190,10 @@ def _decide(
     shards: Sequence[InputShard],
     on_progress: OnProgress,
 ) -> None:
-    """Decide from what was seen of every row, then write the parts; no more than a shard of rows is in memory."""
+    """Decide from what was seen of every row, then write the parts.
+
+    A shard of rows is in memory, and the others that one of them needs.
+    """
     barrier = step.opens(step.settings)
     barrier.decide(looks)
     missing = [index for index, part in enumerate(parts) if not part.is_there]
@@ -200,9 +203,8 @@ def _decide(
             if names := wanted.intersection(looks.ids(index)):
                 aside.add(before[index].path, names)
         for index in missing:
-            candidates = read_kept(before[index].path)
-            others = aside.find({name for candidate in candidates for name in barrier.needs(candidate.id)})
-            write_part(parts[index].path, [barrier.apply(candidate, others) for candidate in candidates])
+            rows = (barrier.apply(one, aside.find(barrier.needs(one.id))) for one in read_kept(before[index].path))
+            write_part(parts[index].path, rows)
             on_progress(step.name, _rows_done(shards, parts), sum(shard.num_rows for shard in shards))
 
 

@@ -49,24 +49,39 @@ class Part:
         return self.path.exists()
 
 
-def write_part(path: Path, rows: Sequence[Row]) -> None:
-    """Write a part by an atomic rename, some rows at a time: their text is in memory besides the rows."""
+def write_part(path: Path, rows: Iterable[Row]) -> None:
+    """Write a part by an atomic rename, as its rows come: the text of a few is in memory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        _write_rows(partial, rows)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    partial.replace(path)
+
+
+def _write_rows(path: Path, rows: Iterable[Row]) -> None:
     # A dictionary of texts that are all different would only be built in vain.
-    with pq.ParquetWriter(partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
+    with pq.ParquetWriter(path, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
         columns: list[list[Any]] = [[], [], [], []]
         size = 0
-        for number, row in enumerate(rows, 1):
+
+        def write_group() -> None:
+            nonlocal columns, size
+            writer.write_table(pa.table(columns, schema=_SCHEMA))
+            columns, size = [[], [], [], []], 0
+
+        for row in rows:
             record = row.model_dump_json(exclude_defaults=True)
             reason = "" if isinstance(row, Candidate) else row.reason
             for column, value in zip(columns, (row.id, isinstance(row, Candidate), reason, record), strict=True):
                 column.append(value)
             size += len(record)
-            if size >= _GROUP_CHARACTERS or number == len(rows):
-                writer.write_table(pa.table(columns, schema=_SCHEMA))
-                columns, size = [[], [], [], []], 0
-    partial.replace(path)
+            if size >= _GROUP_CHARACTERS:
+                write_group()
+        if columns[0]:
+            write_group()
 
 
 def read_part(path: Path) -> list[Row]:
@@ -84,6 +99,31 @@ def read_part(path: Path) -> list[Row]:
 def read_kept(path: Path) -> list[Candidate]:
     """Return the rows of a part that are still on their way."""
     return [Candidate.model_validate_json(text) for is_kept, text in _records(path) if is_kept]
+
+
+class KeptRows(Collection[Candidate]):
+    """The rows of a part that are still on their way, read as often as they are gone through; few are in memory."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the ids."""
+        self._path = path
+        tables = _read(path, ["id", "is_kept"])
+        self.ids = [
+            name
+            for table in tables
+            for name, is_kept in zip(table["id"].to_pylist(), table["is_kept"].to_pylist(), strict=True)
+            if is_kept
+        ]
+        """In order."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return (Candidate.model_validate_json(text) for is_kept, text in _records(self._path) if is_kept)
+
+    def __contains__(self, row: object) -> bool:
+        return isinstance(row, Candidate) and row.id in self.ids
 
 
 def read_rejected(path: Path) -> list[Rejection]:

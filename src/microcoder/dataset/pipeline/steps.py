@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -21,8 +21,9 @@ from microcoder.formats.candidates import Candidate, Rejection, Stage
 Row = Candidate | Rejection
 """What a row has become."""
 
-Work = Callable[[Sequence[Candidate]], Iterable[Row]]
-"""Takes a shard's candidates, gives one row for each, in order."""
+Work = Callable[[Collection[Candidate]], Iterable[Row]]
+"""Takes a shard's candidates, gives one row for each, in order. They may be read from a file as they are gone through:
+what goes through them once, and yields, holds few of them."""
 
 _KEY_CHARACTERS = 16
 _ALWAYS = ("microcoder.formats.candidates", "microcoder.dataset.pipeline.parts", "microcoder.types")

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from microcoder.dataset.pipeline.parts import Ticker, read_kept, write_part
+from microcoder.dataset.pipeline.parts import KeptRows, Ticker, read_kept, write_part
 from microcoder.dataset.pipeline.steps import Barrier, MapStep, Row, Step, Work
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.formats.candidates import Candidate
@@ -105,7 +105,8 @@ def _run_in_processes(
         places = {pool.submit(_take_shard, *of_shard): at for at, of_shard in enumerate(zip(given, paths, strict=True))}
         try:
             for future in as_completed(places):
-                yield places[future], future.result()
+                # Taken out, so that what was found is not held here until the last shard is through.
+                yield places.pop(future), future.result()
         except BrokenProcessPool:
             raise EvaluatorFault(
                 "a worker process was killed, as a rule for want of memory; type the same command again with fewer "
@@ -157,18 +158,35 @@ class ShardWorker:
             if path.exists():
                 rows, before = None, str(path)
                 continue
-            if before.startswith("{"):
-                described = json.loads(before)
-                rows = _take(self._work(step)(described), Ticker(path, described["num_rows"]))
-            else:
-                kept = _kept(rows, before)
-                rows = _take(self._work(step)(kept), Ticker(path, len(kept)))
-                _check_order(step.name, kept, rows)
-            write_part(path, rows)
-            Ticker(path, len(rows)).end()
+            made = self._make(step, path, before, rows)
+            # Those of the last step, tests that were made here among them, go to their file as they come.
+            rows = None if step is self._chain.steps[-1] and not self._chain.barrier else list(made)
+            write_part(path, made if rows is None else rows)
+            Ticker(path, 1).end()
             before = str(path)
         barrier = self._chain.barrier
         return self._look(_kept(rows, before), barrier) if barrier else Looks([], [])
+
+    def _make(self, step: MapStep, path: Path, before: str, rows: list[Row] | None) -> Iterator[Row]:
+        """Yield the rows of a step, telling of each as it comes.
+
+        Raises:
+            DataError: the step lost, added or reordered some; its part is not written then.
+        """
+        if before.startswith("{"):
+            described = json.loads(before)
+            yield from _tell(self._work(step)(described), Ticker(path, described["num_rows"]))
+            return
+        given: Collection[Candidate] = KeptRows(Path(before)) if rows is None else _kept(rows, before)
+        ids = given.ids if isinstance(given, KeptRows) else [candidate.id for candidate in given]
+        found = []
+        for row in _tell(self._work(step)(given), Ticker(path, len(ids))):
+            found.append(row.id)
+            yield row
+        if ids != found:
+            raise DataError(
+                f"step {step.name} lost, added or reordered rows; this is a fault of ours: please report it"
+            )
 
     def _work(self, step: MapStep) -> Work:
         """Set a step up when its first shard comes."""
@@ -184,20 +202,13 @@ class ShardWorker:
         return Looks([candidate.id for candidate in candidates], self._barrier.look(candidates))
 
 
-def _take(made: Iterable[Row], ticker: Ticker) -> list[Row]:
-    """Return the rows of a step, telling of each as it comes."""
-    rows: list[Row] = []
-    for row in made:
-        rows.append(row)
-        ticker.tell(len(rows))
-    return rows
+def _tell(made: Iterable[Row], ticker: Ticker) -> Iterator[Row]:
+    """Yield the rows of a step, and say how many there are so far."""
+    for number, row in enumerate(made, 1):
+        ticker.tell(number)
+        yield row
 
 
 def _kept(rows: list[Row] | None, path: str) -> list[Candidate]:
     """Return the rows that were kept: those in memory, or those of a part."""
     return read_kept(Path(path)) if rows is None else [row for row in rows if isinstance(row, Candidate)]
-
-
-def _check_order(step: str, candidates: Sequence[Candidate], rows: Sequence[Row]) -> None:
-    if [candidate.id for candidate in candidates] != [row.id for row in rows]:
-        raise DataError(f"step {step} lost, added or reordered rows; this is a fault of ours: please report it")
