@@ -121,8 +121,7 @@ def html_to_markdown(text: str) -> str:
         _unwrap_example(soup, element)
     for element in soup.find_all(["ul", "ol"]):
         # Of a list inside an item the library does not end the last line.
-        after = element.next_sibling
-        if element.find_parent("li") and after is not None and (after.name in _INLINE or str(after).strip()):
+        if element.find_parent("li") and str(element.next_sibling or "").strip():
             element.insert_after(soup.new_tag("br"))
     converter = MarkdownConverter(
         heading_style="ATX", bullets="-", escape_asterisks=False, escape_underscores=False, escape_misc=False,
