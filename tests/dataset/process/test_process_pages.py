@@ -120,3 +120,20 @@ def test_what_is_above_and_below_the_line_can_be_told_apart(page: str, text: str
 def test_a_line_that_begins_with_a_number_sign_is_no_heading() -> None:
     text = "# Jumps\n\nThe answer is that of Sample Case\n#1's answer.\n\n## Input\n\nTwo numbers.\n"
     assert "Sample Case\n#1's answer." in split(text).statement
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (
+            "<p>What it does: <li>one<li>two</p><h3>Input</h3><p>A number.</p>",
+            "What it does:\n\n- one\n- two\n\n### Input",
+        ),
+        ("<ul><li>each has: <ul><li>one</li></ul>All are apart.</li></ul>", "- each has:\n  - one\n  All are apart.\n"),
+        ("<table><tr><td><img src='a.png'></td><td><img src='b.png'></td></tr></table>", "| ![](a.png) | ![](b.png) |"),
+        ("<p>There are 2<b><sup>N</sup></b> and <b>A<sub>i</sub></b>.</p>", "There are 2^N and **A_i**."),
+        ("<p>So:</p><code>\n&nbsp;12&nbsp;<br>\n8&nbsp;&nbsp;3<br></code>", "```\n 12 \n8  3\n"),
+    ],
+)
+def test_lists_pictures_powers_and_drawings_keep_their_place(page: str, text: str) -> None:
+    assert text in clean(page).text

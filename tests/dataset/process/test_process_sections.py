@@ -79,3 +79,38 @@ def test_a_sentence_over_two_lines_opens_no_example() -> None:
     text = "Build fences.\n\n## Note\n\nIt shows one way of building the fences for\nSample Case #3:\n\n![](a.png)"
     assert split(text).note.endswith("for\nSample Case #3:\n\n![](a.png)")
     assert split("Add.\n\nSample Case #3:\n\nInput: 1\nOutput: 2").examples[0].output == "2"
+
+
+def test_a_label_without_an_input_stays_where_it_explains() -> None:
+    text = (
+        "Go.\n\n## Input\n\nA maze.\n\n## Example 1\n\nInput:\n\n```\n1\n```\n\nOutput:\n\n```\n2\n```\n\n"
+        "Explanation:\n\nShortest programs:\n\n- Sample Case #1:\n\n  ```\n  1: W\n  ```\n"
+        "- Sample Case #2:\n\n  Any will do.\n"
+    )
+    (example,) = split(text).examples
+    assert example.explanation.endswith(
+        "- Sample Case #1:\n\n  ```\n  1: W\n  ```\n- Sample Case #2:\n\n  Any will do."
+    )
+    assert normalise(text) == text
+
+
+def test_an_example_that_is_told_stays_in_the_story() -> None:
+    text = "Rules.\n\n### Example\n\nWith 2 of them, 3 die.\n\nHow many are left?\n\n## Input\n\nA number.\n"
+    assert split(text).statement.endswith("### Example\n\nWith 2 of them, 3 die.\n\nHow many are left?")
+
+
+def test_what_stands_above_an_input_is_the_examples_own() -> None:
+    text = (
+        "Sum.\n\n## Input\n\nTwo.\n\nSample Input\n\n1 2\n\nSample Output\n\n3\n\nEasy.\n\n"
+        "### Additional Sample - Test Set 2\n\n*It fits Test Set 2.*\n\nSample Input\n\n9 9\n\nSample Output\n\n18\n"
+    )
+    first, second = split(text).examples
+    assert (first.intro, second.intro) == ("", "Additional Sample - Test Set 2\n\n*It fits Test Set 2.*")
+    normal = normalise(text)
+    assert "## Example 2\n\nAdditional Sample - Test Set 2\n\n*It fits Test Set 2.*\n\nInput:\n\n```\n9 9\n" in normal
+    assert normalise(normal) == normal
+    assert split(normal).examples == (first, second)
+    pictured = (
+        "Draw.\n\nExample 1:\n\n![](one.png)\n\nInput: n = 1\nOutput: 2\n\nExample 2:\n\nInput: n = 2\nOutput: 4\n"
+    )
+    assert [one.intro for one in split(pictured).examples] == ["![](one.png)", ""]

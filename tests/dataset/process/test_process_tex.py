@@ -94,3 +94,26 @@ def test_lists_tables_and_code_keep_their_form() -> None:
     assert "| Name | Age |\n| --- | --- |\n| Anna | $\\vert S\\vert  = 3$ |\n| all |  |" in text
     assert "```\nint a; % kept\n```" in text
     assert "See Figure 2, after and. **Bold** `a_b` and `x % y`, '`z`'." in text
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (
+            r"\item So it is \texttt{hus\textbf{knallert}rumma} and \textbf{\texttt{S}}.",
+            "`husknallertrumma` and **`S`**.",
+        ),
+        (r"\section*{Input} They are long.\looseness-1 \parindent=0pt So.", "They are long. So."),
+        (
+            r"\newcommand{\x}{}\newcolumntype{C}{>{\centering\arraybackslash}X} \section*{Input}One.",
+            "## Input\n\nOne.",
+        ),
+        (
+            "\\begin{enumerate}\\item One.\\item Two.\\end{enumerate}But\n"
+            "\\begin{enumerate}[resume, topsep=0pt]\\item Three.\\end{enumerate}",
+            "1. One.\n2. Two.\n\nBut\n\n3. Three.",
+        ),
+    ],
+)
+def test_what_is_for_the_looks_alone_leaves_nothing_and_lists_resume(tex: str, text: str) -> None:
+    assert text in clean(tex).text

@@ -35,7 +35,12 @@ _QUOTED = re.compile(r"(?<![=\w])\"[^\"\n]*<[^\"\n]*\"")
 _EMPHASIS = ("b", "strong", "i", "em")
 _INLINE = (*_EMPHASIS, "sup", "sub", "code", "tt", "var")
 _SIGN = re.compile(r"(\S|\A)[ \t]*\n[ \t]*(?=[-+*] )")
-_ITEM = re.compile(r"<(/?)(li|ul|ol)\b[^<>]*>", re.IGNORECASE)
+_ITEM = re.compile(r"<(/?)(li|ul|ol|h[1-6])\b[^<>]*>", re.IGNORECASE)
+_IMAGES_STAY_IN = [
+    "td", "th", "a", "p", "div", "span", "font", "center", "b", "strong", "i", "em", "figure", "li", "h1", "h2", "h3",
+    "h4", "h5", "h6",
+]  # fmt: skip
+"""Of cells and headings the library keeps the alternative text alone."""
 _SAMPLE = re.compile(r"(?:(?:sample|example)s?\s+)?(in|out)put\s*(\d*)", re.IGNORECASE)
 
 
@@ -89,6 +94,7 @@ def html_to_markdown(text: str) -> str:
         _mark_formula(element)
     for element in reversed(soup.find_all(["sup", "sub"])):  # those inside others first
         _write_script(element)
+    _gather_items(soup)
     for element in soup.find_all("p"):
         # An empty one inside another parts two sentences.
         if element.find_parent("p") and not element.get_text(strip=True) and not element.find("img"):
@@ -104,7 +110,7 @@ def html_to_markdown(text: str) -> str:
             for line in element.find_all("br"):
                 line.replace_with("\x00")
             lines = element.get_text().split("\x00")
-            element.name, element.string = "pre", "\n".join(re.sub(r"[ \t\n]+", " ", line).strip() for line in lines)
+            element.name, element.string = "pre", "\n".join(re.sub(r"[ \t\n]+", " ", line).strip(" ") for line in lines)
     for row in soup.find_all("tr"):
         # A row ends where the next one begins, whether it is closed or not.
         outer = row.find_parent("tr")
@@ -113,9 +119,13 @@ def html_to_markdown(text: str) -> str:
     _lay_out_samples(soup)
     for element in soup.find_all("pre"):
         _unwrap_example(soup, element)
+    for element in soup.find_all(["ul", "ol"]):
+        # Of a list inside an item the library does not end the last line.
+        if element.find_parent("li") and str(element.next_sibling or "").strip():
+            element.insert_after(soup.new_tag("br"))
     converter = MarkdownConverter(
         heading_style="ATX", bullets="-", escape_asterisks=False, escape_underscores=False, escape_misc=False,
-        autolinks=False, table_infer_header=True,
+        autolinks=False, table_infer_header=True, keep_inline_images_in=_IMAGES_STAY_IN,
     )  # fmt: skip
     markdown = str(converter.convert_soup(soup)).replace("\xa0", " ")
     # What is still a tag was written as text; escaped, it is not taken for one again.
@@ -128,13 +138,20 @@ def _keep_code(text: str) -> str:
 
 
 def _close_items(text: str) -> str:
-    """End list items where the next one begins, as browsers do; the parser would put it inside."""
+    """End list items where the next one begins, as browsers do; the parser would put it inside.
+
+    One that stands in no list ends at a heading, too: what follows is no part of it.
+    """
     pieces, at, is_open = [], 0, [False]
     for found in _ITEM.finditer(text):
         pieces.append(text[at : found.start()])
         at = found.start()
         is_end, name = bool(found[1]), found[2].lower()
-        if name != "li":
+        if name.startswith("h"):
+            if len(is_open) == 1 and is_open[0]:
+                pieces.append("</li>")
+                is_open[0] = False
+        elif name != "li":
             if is_end:
                 pieces.append("</li>" if is_open[-1] else "")
                 is_open = is_open[:-1] or [False]
@@ -144,6 +161,19 @@ def _close_items(text: str) -> str:
             pieces.append("</li>" if is_open[-1] and not is_end else "")
             is_open[-1] = not is_end
     return "".join(pieces) + text[at:]
+
+
+def _gather_items(soup: Any) -> None:
+    """Put items that stand in no list into one, so that the first does not go on the line before it."""
+    for item in soup.find_all("li"):
+        if item.parent is None or item.parent.name in ("ul", "ol", "menu"):
+            continue
+        gathered = soup.new_tag("ul")
+        item.insert_before(gathered)
+        following: Any = item
+        while following is not None and (following.name == "li" or (following.name is None and not following.strip())):
+            following, one = following.next_sibling, following
+            gathered.append(one.extract())
 
 
 def _drop_furniture(soup: Any) -> None:
@@ -199,6 +229,14 @@ def _keep_apart(element: Any) -> None:
 
 def _write_script(element: Any) -> None:
     """`x_i`, `2^(S_1)`, `T_(i)th`: in parentheses where its end would not be seen."""
+    around = element.parent
+    if (
+        around.name in _EMPHASIS
+        and len(around.contents) <= 3
+        and not "".join(around.find_all(string=True, recursive=False)).strip()
+    ):
+        # A mark between a base and its power would stand as a sign of its own: `2**^N**`.
+        around.unwrap()
     sign, inner = "^" if element.name == "sup" else "_", element.get_text().strip()
     is_bare = len(inner) == 1 or inner.isalnum() or re.fullmatch(r"\([^()]*\)", inner)
     if is_bare and not inner.endswith(")"):

@@ -65,6 +65,7 @@ class _Expander:
             "def": self._define,
             "gdef": self._define,
             "let": self._let,
+            "newcolumntype": self._column,
             "DeclareMathOperator": self._operator,
             "DeclarePairedDelimiter": self._delimiter,
         }
@@ -136,6 +137,11 @@ class _Expander:
         if found and found[2] != f"\\{found[1]}":
             self.at = found.end()
             self.macros[found[1]] = Macro(found[2])
+
+    def _column(self) -> None:
+        """A kind of column is there for its looks."""
+        self._argument()
+        self._macro()
 
     def _operator(self) -> None:
         name = self._argument().strip().lstrip("\\")

@@ -64,7 +64,7 @@ def _merge(samples: list[Example], sections: Sections) -> tuple[Example, ...]:
     merged = []
     for one in samples:
         same = shown.pop(_values(one), None)
-        merged.append(one if same is None else replace(one, explanation=same.explanation))
+        merged.append(one if same is None else replace(same, input=one.input, output=one.output))
     others = []
     for number, one in enumerate(sections.examples):
         if shown.get(_values(one)) is not one:
@@ -72,7 +72,7 @@ def _merge(samples: list[Example], sections: Sections) -> tuple[Example, ...]:
         if not _is_copy(one, samples):
             others.append(one)
         elif number < len(merged) and not merged[number].explanation:
-            merged[number] = replace(merged[number], explanation=one.explanation)
+            merged[number] = replace(one, input=merged[number].input, output=merged[number].output)
     return (*merged, *others)
 
 

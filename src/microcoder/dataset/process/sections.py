@@ -16,6 +16,8 @@ _PROSE_PARAGRAPH = re.compile(r"(?:[^\W\d_]{2,}[ ,]+){3,}|[。，]|[一-鿿]{6,}
 
 _EXPLAINS = re.compile(r"(?:examples in words|explanation|förklaring|解释|样例解释|пояснени[ея])", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[a-z,]\s*$")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_SAMPLES = re.compile(r"\b(?:sample|example)s?\b", re.IGNORECASE)
 _GLUED = re.compile(r"(?<=[.!?)\"'])(?=Sample (?:In|Out)put \d)")
 
 
@@ -26,6 +28,8 @@ class Example:
     input: str
     output: str
     explanation: str = ""
+    intro: str = ""
+    """What stands below the heading of the example, before its input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +53,21 @@ class _Draft:
     parts: dict[str, list[str]] = field(default_factory=dict)
     examples: list[dict[str, list[str]]] = field(default_factory=list)
     other: list[tuple[str, list[str]]] = field(default_factory=list)
+    loose: list[list[str]] = field(default_factory=list)
+    """What stands below headings of examples, before an input or without one."""
     lines: list[str] = field(default_factory=list)
 
     def open(self, heading: Heading) -> None:
         part = heading.part
         if part == "example":
-            self.lines = self._part("example_text")
+            self.lines = []
+            self.loose.append(self.lines)
         elif part == "example_input":
-            self.examples.append({"input": [], "output": [], "explanation": []})
+            self._open_example()
             self.lines = self.examples[-1]["input"]
         elif part == "example_output":
             if not self.examples or self.examples[-1]["output"]:
-                self.examples.append({"input": [], "output": [], "explanation": []})
+                self._open_example()
             self.lines = self.examples[-1]["output"]
         elif part == "explanation" and self.examples:
             self.lines = self.examples[-1]["explanation"]
@@ -71,6 +78,16 @@ class _Draft:
             self.lines = self._part(part)
         if heading.rest:
             self.lines.append(heading.rest)
+
+    def _open_example(self) -> None:
+        """Open one; what was said below its heading, or below one such as `Additional sample`, belongs to it."""
+        intro: list[str] = []
+        if self.loose and self.lines is self.loose[-1]:
+            intro = self.loose.pop()
+        elif self.examples and self.other and self.lines is self.other[-1][1] and _SAMPLES.search(self.other[-1][0]):
+            title, lines = self.other.pop()
+            intro = [title, "", *lines]
+        self.examples.append({"input": [], "output": [], "explanation": [], "intro": intro})
 
     def _part(self, name: str) -> list[str]:
         lines = self.parts.setdefault(name, [])
@@ -88,12 +105,13 @@ def split(text: str) -> Sections:
     draft.lines = draft.parts.setdefault("statement", [])
     in_example = is_inline = False
     fence = before = ""
-    for line in _GLUED.sub("\n", text).split("\n"):
+    lines = _GLUED.sub("\n", text).split("\n")
+    for number, line in enumerate(lines):
         if fence:
             fence = "" if line.strip() == fence else fence
             draft.lines.append(line)
             continue
-        if opening := re.match(r"\s*(`{3,}|~{3,})", line):
+        if opening := _FENCE.match(line):
             fence = opening[1]
             draft.lines.append(line)
             continue
@@ -101,6 +119,10 @@ def split(text: str) -> Sections:
         if heading and heading.part == "other" and len(draft.parts) == 1 and not draft.examples:
             # A title, or a heading of the story: it belongs to the text that it stands in.
             heading = None
+        if heading and heading.part == "example" and not _opens_example(lines[number + 1 :]):
+            # Where no input follows, `Sample Case #3:` says which one is explained, and the story tells an example.
+            is_told = len(draft.parts) == 1 and not draft.examples
+            heading = None if is_told or (in_example and not line.lstrip().startswith("#")) else heading
         if heading and heading.part == "example" and _UNFINISHED.search(before):
             # `... the fences for` / `Sample Case #3:` is a sentence that goes over two lines.
             heading = None
@@ -120,11 +142,24 @@ def split(text: str) -> Sections:
     return _finish(draft)
 
 
+def _opens_example(lines: list[str]) -> bool:
+    """Whether the first part that the lines open is an input or an output of an example."""
+    fence = ""
+    for line in lines:
+        if fence:
+            fence = "" if line.strip() == fence else fence
+        elif opening := _FENCE.match(line):
+            fence = opening[1]
+        elif heading := read_heading(line, in_example=True):
+            return heading.part in ("example_input", "example_output")
+    return False
+
+
 def _finish(draft: _Draft) -> Sections:
     examples = [_example(found) for found in draft.examples]
     loose = [example for example in examples if not example.input and not example.output]
     statement = draft.text("statement")
-    extra = "\n\n".join(text for text in (draft.text("example_text"), *(one.explanation for one in loose)) if text)
+    extra = "\n\n".join(text for text in (*map(_join, draft.loose), *(one.explanation for one in loose)) if text)
     if extra:
         draft.other.append(("Examples in words", [extra]))
     return Sections(
@@ -152,7 +187,7 @@ def _example(found: dict[str, list[str]]) -> Example:
         if gap and _PROSE_PARAGRAPH.search(text) and not _PROSE_PARAGRAPH.search(block):
             output, after_output = block, text
     behind = [text for text in (after_input, after_output, explanation) if text]
-    return Example(_plain(given), _plain(output), "\n\n".join(behind))
+    return Example(_plain(given), _plain(output), "\n\n".join(behind), _join(found["intro"]))
 
 
 def _plain(text: str) -> str:
@@ -181,7 +216,8 @@ def render(sections: Sections) -> str:
     parts += [_headed(*one) for one in sections.other if one not in explained]
     for number, example in enumerate(sections.examples, 1):
         given, printed = write_fence(example.input), write_fence(example.output)
-        parts.append(f"## Example {number}\n\nInput:\n\n{given}\n\nOutput:\n\n{printed}")
+        intro = f"{example.intro}\n\n" if example.intro else ""
+        parts.append(f"## Example {number}\n\n{intro}Input:\n\n{given}\n\nOutput:\n\n{printed}")
         if example.explanation:
             parts.append(f"Explanation:\n\n{example.explanation}")
     # What explains the samples is read after them.

@@ -28,6 +28,7 @@ from microcoder.prompts import format_instruction
 RESTORE_POWERS = "restore_powers/1"
 """The step that puts powers back, as lineage names it."""
 _BETWEEN = "\ue010"
+_TITLE_AGAIN = re.compile(r"\A(?P<heading>\s*# (?P<title>[^\n]{1,200}?)[ \t]*\n)\s*#{2,6} (?P=title)[ \t]*(?=\n)")
 _EMPTY_TITLE = re.compile(r"\A\s*#[ \t]*\n")
 
 
@@ -101,7 +102,8 @@ def _clean(candidate: Candidate) -> Candidate:
 
 
 def _name(text: str, title: str) -> str:
-    """ICPC's class takes the title from problem.yaml: an empty heading gets it back."""
+    """ICPC's class takes the title from problem.yaml: an empty heading gets it back. One that says it again goes."""
+    text = _TITLE_AGAIN.sub(lambda found: found["heading"], text, count=1)
     return _EMPTY_TITLE.sub(lambda found: f"# {title}\n" if title else "", text, count=1)
 
 

@@ -25,6 +25,14 @@ _VERBATIM = re.compile(
 _FENCES = re.compile(FENCE, re.DOTALL | re.MULTILINE)
 _SHELF = re.compile("\ue000(\\d+)\ue001")
 _NEW_ROW = "\ue002"
+_RESUMED = re.compile(r"\\begin\{\w+\}\s*\[[^\]\n]*\bresume\b")
+_SETTING = re.compile(
+    r"\\(?:looseness|hyphenpenalty|exhyphenpenalty|tolerance|pretolerance|emergencystretch|clubpenalty|widowpenalty|"
+    r"interlinepenalty|parindent|parskip|baselineskip|lineskip|topsep|itemsep|tabcolsep|fboxsep|abovecaptionskip|"
+    r"belowcaptionskip|abovedisplayskip|belowdisplayskip|columnsep|intextsep|hskip|kern)\b\s*=?\s*"
+    r"-?(?:\d+(?:\.\d*)?|\.\d+)\s*(?:pt|em|ex|cm|mm|in|bp|pc|sp|mu)?"
+)
+"""A number that is given to TeX and not shown, such as `\\looseness-1`."""
 _POWER_OF_TEN = re.compile(r"([\d.,]*)[eE]\{?([+-]?\d+)\}?")
 
 
@@ -46,7 +54,7 @@ def tex_to_markdown(text: str) -> str:
     bare = _FENCES.sub(lambda found: shelve(f"\n\n{found[0]}\n\n"), text)
     bare = _VERBATIM.sub(lambda found: shelve(_code(found)), bare)
     bare = expand_macros(strip_comments(bare))
-    bare = re.sub(r"\\(?:begin|end)\{document\}", "", bare)
+    bare = _SETTING.sub("", re.sub(r"\\(?:begin|end)\{document\}", "", bare))
     try:
         nodes, _, _ = LatexWalker(
             bare, latex_context=commands.walker_context(), tolerant_parsing=True
@@ -107,8 +115,12 @@ class _Writer:
 
     labels: dict[str, str]
     in_table: bool = False
+    in_code: bool = False
+    """Stars for bold would be read as the code's own."""
     lists: list[int | None] = field(default_factory=list)
     """Of the lists that are open: the last number, or None where items have bullets."""
+    last_number: int = 0
+    """Of the numbered list before, which `[resume]` goes on from."""
 
     def join(self, nodes: Sequence[object] | None) -> str:
         return "".join(self.node(node) for node in nodes or () if node is not None)
@@ -138,10 +150,18 @@ class _Writer:
         first = next((node for node in nodes if node is not None), None)
         name = str(getattr(first, "macroname", ""))
         if name in commands.CODE_DECLARED:
-            return _inline(self.join(nodes).strip())
+            return self.code(nodes, is_stripped=True)
         inner = self.join(nodes)
-        mark = commands.STYLES.get(name)
+        mark = commands.STYLES.get(name) if not self.in_code else None
         return f"{mark}{inner.strip()}{mark}" if mark and not _arguments(first) and inner.strip() else inner
+
+    def code(self, nodes: Sequence[object], *, is_stripped: bool = False) -> str:
+        """Return what the nodes show as code, its words in one style."""
+        was, self.in_code = self.in_code, True
+        inner = self.join(nodes)
+        self.in_code = was
+        inner = inner.strip() if is_stripped else inner
+        return inner if was else _inline(inner)
 
     def macro(self, node: object) -> str:
         name = str(getattr(node, "macroname", ""))
@@ -150,13 +170,13 @@ class _Writer:
             return _SPECIAL_MACROS[name](self, _arguments(node))
         arguments = _arguments(node)
         if name in commands.CODE:
-            return _inline(self.join(arguments[-1:]))
+            return self.code(arguments[-1:])
         inner = self.join(arguments[-1:])
         if name in commands.HEADINGS:
             return f"\n\n{commands.HEADINGS[name]} {inner.strip()}\n\n" if inner.strip() else "\n\n"
         if name in commands.STYLES:
             mark = commands.STYLES[name]
-            return f"{mark}{inner.strip()}{mark}" if inner.strip() else ""
+            return inner if self.in_code else f"{mark}{inner.strip()}{mark}" if inner.strip() else ""
         if name in commands.PARTS:
             return f"\n\n## {commands.PARTS[name]}\n\n"
         if name in commands.SYMBOLS:
@@ -199,9 +219,10 @@ class _Writer:
         return f"\n\n{inner}\n\n"
 
     def write_list(self, node: object, *, is_numbered: bool) -> str:
-        self.lists.append(0 if is_numbered else None)
+        goes_on = is_numbered and _RESUMED.match(_source(node)) is not None
+        self.lists.append((self.last_number if goes_on else 0) if is_numbered else None)
         inner = self.join(_nodes_of(node)).strip()
-        self.lists.pop()
+        self.last_number = self.lists.pop() or self.last_number
         if self.lists:
             inner = "\n".join(f"  {line}".rstrip() for line in inner.split("\n"))
             return f"\n{inner}\n"
