@@ -90,7 +90,10 @@ class WorkFolder:
 
 
 def append_row(path: Path, row: dict[str, Any]) -> None:
-    """Append one JSON line and make it durable; a last line that a kill left half written is removed first."""
+    """Append one JSON line and make it durable; a last line that a kill left half written is removed first.
+
+    Of one writer at a time: another's line that is being written would be taken for such a rest.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
         if end := file.tell():

@@ -21,7 +21,7 @@ from microcoder.dataset.audit.findings import CHECKED, AuditedRow, Finding, chec
 from microcoder.dataset.audit.report import write_report
 from microcoder.dataset.behaviour import BehaviourIndex, ProgramRunner, find_behaviour, index_behaviour
 from microcoder.dataset.build.config import SourceSettings
-from microcoder.dataset.build.inputs import FileDigests, digest_sources, unpack_sources
+from microcoder.dataset.build.inputs import FileDigests, digest_sources, open_settings, unpack_sources
 from microcoder.dataset.build.works import read_benchmark_problems
 from microcoder.dataset.collect import collect_row
 from microcoder.dataset.filter import (
@@ -36,7 +36,7 @@ from microcoder.dataset.pipeline.steps import digest, source_digest
 from microcoder.dataset.process import process
 from microcoder.dataset.rejections import process_row
 from microcoder.dataset.rowfiles import RawRow
-from microcoder.dataset.sources import Source, list_shards, open_source, read_shard
+from microcoder.dataset.sources import Source, list_shards, read_shard
 from microcoder.dataset.verify.execution import Executor
 from microcoder.dataset.verify.store import VerdictStore
 from microcoder.errors import DataError
@@ -109,7 +109,7 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         unpacked = settings.output / "unpacked"
         (where,) = unpack_sources([settings.source], into=unpacked, digests=digests)
         benchmarks = unpack_sources(settings.benchmarks, into=unpacked, digests=digests)
-        source = open_source(where.path, where.format, name=where.prefix)
+        source = open_settings(where)
         _claim(settings, digest_sources([where, *benchmarks], digests=digests))
         digests.save()
         total = sum(shard.num_rows for shard in list_shards(source, _ROWS_PER_SHARD))

@@ -36,6 +36,8 @@ class SourceSettings(Config):
     """Begins the ids of its rows; the format's name where none is given."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Fields that the format reads, and where the rows have them instead: `question = "task.text"`."""
+    licence: str = ""
+    """Of its rows that name none, as `CC-BY-4.0`; by default the format's, and none where `columns` are named."""
     join: tuple[JoinSettings, ...] = ()
     """Files whose rows belong to these, such as tests that are published apart."""
 

@@ -18,7 +18,7 @@ from microcoder.dataset.pipeline.engine import Missing, OnProgress, StepCounts, 
 from microcoder.dataset.pipeline.parts import Part, read_kept, read_rejected
 from microcoder.dataset.pipeline.steps import InputShard, Step, digest, source_digest
 from microcoder.dataset.pipeline.workers import Runner
-from microcoder.dataset.release.card import write_card
+from microcoder.dataset.release.card import CARD, write_card
 from microcoder.dataset.release.page import write_page
 from microcoder.dataset.release.reading import write_reading
 from microcoder.dataset.release.tables import MARKER, write_tables
@@ -74,6 +74,11 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
             raise DataError(
                 f"{name} = {str(folder)!r}, but {in_the_way} is a file; name a folder, new or of this build"
             )
+    if (config.output / CARD).exists() and not (config.output / MARKER).exists() and not config.work_folder.exists():
+        raise DataError(
+            f"output = {str(config.output)!r} has a {CARD} that is of no build and would be overwritten; name a folder "
+            "of its own"
+        )
     digests = FileDigests(config.work_folder / "inputs.json")
     unpacked = config.work_folder / "unpacked"
     sources = unpack_sources(config.sources, into=unpacked, digests=digests)
