@@ -51,6 +51,18 @@ def check_writable(root: Path, error: type[MicroCoderError]) -> None:
         raise error(f"{root} cannot be written: {nearest} is not a writable folder; use another --run-dir")
 
 
+def check_folder(folder: Path, name: str) -> None:
+    """Refuse what can be no folder because a file lies there, or on the way to it.
+
+    Raises:
+        DataError: where, with the name of the setting.
+    """
+    # Also on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
+    in_the_way = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
+    if in_the_way:
+        raise DataError(f"{name} = {str(folder)!r}, but {in_the_way} is a file; name a folder, new or of this command")
+
+
 def check_unchanged(
     root: Path, recorded: Mapping[str, Any], now: Mapping[str, Any], error: type[MicroCoderError]
 ) -> None:

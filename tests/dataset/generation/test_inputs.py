@@ -73,6 +73,16 @@ def test_what_is_drawn_meets_computed_bounds() -> None:
         assert 1 <= values[1] <= len(values[0]) // values[2]
 
 
+def test_a_large_table_is_as_large_as_its_text_may_be_and_meets_a_bound_on_its_size() -> None:
+    statement = "m == mat.length\n\nn == mat[i].length\n\n1 <= m, n <= 10^4\n\n1 <= m * n <= 10^4"
+    squares = [([[1, 2, 3], [4, 5, 6], [7, 8, 9]],), ([[1, 2], [3, 4]],)]
+    values = draw(learn(("mat",), squares, statement), "large", seed=1)
+    assert values is not None
+    assert 2000 < len(values[0]) * len(values[0][0]) <= 10_000
+    # A table of which no part is small enough is not drawn at all: it would take gigabytes.
+    assert draw(learn(("mat",), squares[:1], "mat.length == 20000\n\nmat[i].length == 20000"), "large", seed=1) is None
+
+
 def test_letters_of_a_position_are_those_that_the_statement_allows_there() -> None:
     statement = "s.length == 2\n\n'a' <= s[0] <= 'h'\n\n'1' <= s[1] <= '8'"
     model = learn(("s",), [("a1",), ("c3",)], statement)

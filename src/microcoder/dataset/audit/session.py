@@ -42,7 +42,7 @@ from microcoder.dataset.verify.store import VerdictStore
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge
 from microcoder.evaluator.packages import STANDARD
-from microcoder.files import hold_lock, write_json
+from microcoder.files import check_folder, hold_lock, write_json
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.pieces import cut_pieces
 
@@ -103,6 +103,7 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         DataError: a source or benchmark cannot be read, or the folder holds another audit.
         EvaluatorFault: the sandbox does not hold.
     """
+    check_folder(settings.output, "output")
     busy = DataError(f"another audit is at work in {settings.output}; wait for it, or use another output")
     with hold_lock(settings.output / "lock", busy), ExitStack() as opened:
         digests = FileDigests(settings.output / "inputs.json")
