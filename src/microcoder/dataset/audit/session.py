@@ -44,6 +44,7 @@ from microcoder.evaluator import Judge
 from microcoder.evaluator.packages import STANDARD
 from microcoder.files import check_folder, hold_lock, write_json
 from microcoder.formats.candidates import Candidate, Rejection
+from microcoder.machine import count_processors
 from microcoder.pieces import cut_pieces
 
 ROWS_FILE, REPORT_FILE = "rows.jsonl", "report.md"
@@ -123,7 +124,7 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         left = [number for number in wanted if number not in rows]
         if left:
             examiner = _Examiner(settings, source, read_benchmark_problems(benchmarks), opened)
-            for batch in cut_pieces(_pick(source, set(left)), _BATCH_ROWS):
+            for batch in cut_pieces(_pick(source, set(left)), _rows_together(settings)):
                 for row in examiner.examine(batch):
                     rows[row.number] = row
                 on_progress(len(rows), len(wanted))
@@ -133,6 +134,15 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         report = settings.output / REPORT_FILE
         write_report(report, found, num_rows=total, settings=settings.model_dump(mode="json"))
     return Audited(total, tuple(found), report)
+
+
+def _rows_together(settings: AuditSettings) -> int:
+    """Return how many rows are looked at together: where programs run, enough for all cores and no more.
+
+    A row of a package may take minutes, and is told of, and kept, when its batch is done.
+    """
+    workers = settings.workers or count_processors()
+    return max(1, min(_BATCH_ROWS, workers // 2)) if settings.runs_programs else _BATCH_ROWS
 
 
 def _claim(settings: AuditSettings, content: str) -> None:
