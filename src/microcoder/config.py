@@ -209,7 +209,11 @@ def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Pat
     known = sorted(set(dotted_keys(schema)))
     where = f" (in {', '.join(map(str, recipes))} or the flags)" if recipes else ""
     lines = []
-    for fault in error.errors():
+    faults = error.errors()
+    for fault in faults:
+        if fault["type"] == "too_short" and any(_is_inside(other["loc"], fault["loc"]) for other in faults):
+            # An item that is refused counts as none.
+            continue
         key = ".".join(str(part) for part in fault["loc"] if part in _words(known) or isinstance(part, int))
         if fault["type"] == "extra_forbidden":
             key = ".".join(str(part) for part in fault["loc"] if not _is_tag(part, fault["loc"], known))
@@ -231,6 +235,10 @@ def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Pat
                 message += f"; quote it: '\"{fault['input']}\"'"
             lines.append(f"{key}{given}: {message}" if key else message)
     return "; ".join(lines)
+
+
+def _is_inside(place: Sequence[int | str], outer: Sequence[int | str]) -> bool:
+    return len(place) > len(outer) and tuple(place[: len(outer)]) == tuple(outer)
 
 
 def _suggest_key(key: str, known: Sequence[str]) -> str:

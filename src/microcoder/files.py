@@ -51,6 +51,18 @@ def check_writable(root: Path, error: type[MicroCoderError]) -> None:
         raise error(f"{root} cannot be written: {nearest} is not a writable folder; use another --run-dir")
 
 
+def check_folder(folder: Path, name: str) -> None:
+    """Refuse what can be no folder because a file lies there, or on the way to it.
+
+    Raises:
+        DataError: where, with the name of the setting.
+    """
+    # Also on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
+    in_the_way = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
+    if in_the_way:
+        raise DataError(f"{name} = {str(folder)!r}, but {in_the_way} is a file; name a folder, new or of this command")
+
+
 def check_unchanged(
     root: Path, recorded: Mapping[str, Any], now: Mapping[str, Any], error: type[MicroCoderError]
 ) -> None:
@@ -90,7 +102,10 @@ class WorkFolder:
 
 
 def append_row(path: Path, row: dict[str, Any]) -> None:
-    """Append one JSON line and make it durable; a last line that a kill left half written is removed first."""
+    """Append one JSON line and make it durable; a last line that a kill left half written is removed first.
+
+    Of one writer at a time: another's line that is being written would be taken for such a rest.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
         if end := file.tell():

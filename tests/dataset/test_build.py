@@ -286,13 +286,22 @@ def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
         ),
         (("-c", "RECIPE", "--difficulty.predictor", "model"), "difficulty.endpoint"),
         (("-c", "RECIPE", "--output", "RECIPE"), "is a file; name a folder"),
+        (("-c", "RECIPE", "--output", "OTHER"), "README.md that is of no build and would be overwritten"),
+        (
+            ("-c", "RECIPE", "--sources", '[{path = "rows.jsonl", format = "apps", colums = {a = "b"}}]'),
+            "unknown key sources.colums.a",
+        ),
     ],
 )
 def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], said: str) -> None:
-    given = [str(recipe) if argument == "RECIPE" else argument for argument in arguments]
+    other = recipe.parent / "other"
+    other.mkdir()
+    (other / "README.md").write_text("of another project")
+    given = [{"RECIPE": str(recipe), "OTHER": str(other)}.get(argument, argument) for argument in arguments]
     _, error = run("build", *given, expect=2)
     assert said in error
     assert "Traceback" not in error
+    assert "or more items" not in error or arguments[0] != "-c"
     assert len(error.strip().splitlines()) == 1
 
 

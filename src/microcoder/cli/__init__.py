@@ -132,7 +132,8 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
     """Return the error as a sentence; the library names at most eight commands after an unknown one, this all."""
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name = error.argument.name
-        return f"{name} {'needs a value' if name in given else 'is missing'}."
+        is_bare = any(one in given for one in error.argument.names)
+        return f"{name} {'needs a value' if is_bare else 'is missing'}."
     if isinstance(error, CoercionError) and error.token is not None and error.target_type in _NUMBERS:
         return f"{error.token.keyword} {error.token.value}: must be {_NUMBERS[error.target_type]}."
     if type(error.__cause__).__module__.startswith("pydantic"):

@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 
 from microcoder.cli.data_audit import audit
 from microcoder.cli.display import StepDisplay, describe_seconds
-from microcoder.cli.options import DryRun, Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.config import load_config
 from microcoder.errors import ConfigError, DataError
 from microcoder.machine import count_processors
@@ -27,6 +27,8 @@ app = App(name="data", help="Build a corpus from raw problem sets; export, publi
 app.command(audit)
 
 _REASONS_SHOWN = 8
+_DRY_RUN = "Print the resolved config, the work left and an estimate of its time, and stop."
+DryRun = Annotated[bool, Parameter(negative="", help=_DRY_RUN)]
 Corpus = Annotated[Path, Parameter(help="Folder that `microcoder data build` finished.")]
 
 
@@ -186,6 +188,11 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
     if built.corpus:
         state = "already existed" if built.was_finished else "written"
         print(f"corpus {state}: {built.corpus}; type `microcoder data browse {built.corpus}` to look into it")
+        if not built.step_counts[-1].num_kept:
+            from microcoder.dataset.release.tables import describe_first_rejected
+
+            gone = describe_first_rejected(built.corpus)
+            print(f"no problem was kept{f'; the first that went: {gone}' if gone else ''}", file=sys.stderr)
 
 
 def require_data() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from microcoder.cli.display import StepDisplay
-from microcoder.cli.options import Flag, Json
+from microcoder.cli.options import Flag, Json, Recipes
 from microcoder.errors import ConfigError
 from microcoder.evaluator.packages import STANDARD
 
@@ -20,7 +21,8 @@ def audit(
     source: str,
     /,
     *,
-    form: Annotated[str, Parameter(name=["--format"])],
+    form: Annotated[str, Parameter(name=["--format"])] = "",
+    config: Recipes = (),
     inside: str = "",
     benchmark: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     limit: int | None = None,
@@ -40,9 +42,12 @@ def audit(
     Parameters
     ----------
     source
-        A file, a folder, a tar archive, or hf://datasets/owner/name/config/split.
+        A file, a folder, a tar archive, or hf://datasets/owner/name/config/split; with `-c` the name of a source in
+        that config, which is read with its columns and joins.
     form
         Its format; `microcoder data formats` lists them.
+    config
+        Config of a build. Repeat to override it with further ones. Its benchmarks are checked for, too.
     inside
         A file or folder inside the source.
     benchmark
@@ -71,9 +76,18 @@ def audit(
 
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: use 1 or more, or leave it out for all rows")
+    named = tuple(_read_benchmark(text) for text in benchmark)
+    if config:
+        if form or inside:
+            raise ConfigError("--format and --inside are said by the config; leave them out, or -c")
+        audited_source, benchmarks = _find_source(source, config)
+    elif form:
+        audited_source, benchmarks = SourceSettings(path=source, format=form, inside=inside), ()
+    else:
+        raise ConfigError(_ask_for_format(source, inside))
     settings = AuditSettings(
-        source=SourceSettings(path=source, format=form, inside=inside),
-        benchmarks=tuple(_read_benchmark(text) for text in benchmark),
+        source=audited_source,
+        benchmarks=(*benchmarks, *named),
         limit=limit,
         seed=seed,
         runs_programs=not static,
@@ -93,6 +107,30 @@ def audit(
         if not set(cells[0]) <= {"-", " "}:
             print(f"{cells[0].partition(']')[0].lstrip('['):22} {cells[1]:>7} {cells[2]:>10} {cells[3]:>8}  {cells[4]}")
     print(f"report: {audited.report}")
+
+
+def _find_source(name: str, recipes: Sequence[Path]) -> tuple[SourceSettings, tuple[SourceSettings, ...]]:
+    """Return a source of a build's config by its name, and the benchmarks beside it."""
+    from microcoder.config import load_config
+    from microcoder.dataset.build.config import BuildConfig
+
+    build = load_config(BuildConfig, recipes)
+    found = {one.prefix: one for one in build.sources}
+    if name not in found:
+        raise ConfigError(f"{recipes[-1]} has no source called {name!r}; use one of {', '.join(found)}")
+    return found[name], build.benchmarks
+
+
+def _ask_for_format(source: str, inside: str) -> str:
+    """Return what to type where no format was given, with the format that the first row looks like."""
+    from microcoder.dataset.sources import find_format
+    from microcoder.formats.catalogue import FORMATS
+
+    guess = find_format(Path(source) / inside)
+    said = f"its first row looks like {guess}" if guess else f"use one of {', '.join(sorted(FORMATS))}"
+    inside = f" --inside {inside}" if inside else ""
+    typed = f"microcoder data audit {source}{inside} --format {guess or 'FORMAT'}"
+    return f"--format is missing; {said}. Type: {typed} (microcoder data formats says what each is)"
 
 
 def _read_benchmark(text: str) -> SourceSettings:

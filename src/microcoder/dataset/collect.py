@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from microcoder.dataset.rowfiles import RawRow
 from microcoder.dataset.sources import Shard, Source, read_shard
+from microcoder.errors import ConfigError
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.formats.row import Malformed
 from microcoder.formats.text import shorten, write_json
@@ -27,6 +28,8 @@ def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
             return source.format.read_row(row.values, row.place, source=source.name)
         except Malformed as error:
             fault, candidate = (error.reason, error.detail), error.candidate
+        except ConfigError as error:
+            fault = ("reader_fault", str(error))
         except Exception as error:  # one row in a million must not end a run
             fault = ("adapter_fault", f"{type(error).__name__}: {error}")
     reason, detail = fault or ("unreadable_file", "")

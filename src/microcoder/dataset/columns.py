@@ -12,7 +12,7 @@ key = "pid"
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -24,6 +24,8 @@ from microcoder.config import Config
 from microcoder.dataset import rowfiles
 from microcoder.dataset.rowfiles import FilePart, RawRow
 from microcoder.errors import DataError
+from microcoder.faults import suggest
+from microcoder.formats.row import Malformed
 from microcoder.formats.text import shorten
 
 _ROWS_TOGETHER = 64
@@ -157,8 +159,69 @@ def _rename(row: RawRow, columns: Mapping[str, str]) -> RawRow:
         if value is _MISSING:
             there = ", ".join(sorted(row.values)[:_MAX_SHOWN])
             return replace(row, values=None, fault=("missing_field", f"{path}, for {name}; the row has {there}"))
-        values[name] = value
+        _put(values, name, value)
     return replace(row, values=values)
+
+
+def _put(values: dict[str, Any], name: str, value: object) -> None:
+    """Set a field, `a.b` one inside an object; objects on the way are copied, not changed."""
+    outer, _, inner = name.partition(".")
+    if not inner:
+        values[outer] = value
+        return
+    there = find_value(values, outer)
+    if isinstance(there, str):
+        there = _decode(there)
+    values[outer] = dict(there) if isinstance(there, Mapping) else {}
+    _put(values[outer], inner, value)
+
+
+def check_columns(columns: Mapping[str, str], rows: Iterable[RawRow], read: Callable[[Mapping[str, Any]], Any]) -> str:
+    """Return what is wrong with the names of columns, as far as some rows show; empty if nothing is.
+
+    Args:
+        columns: fields that a format reads, and where the rows have them.
+        rows: the first ones, with these fields.
+        read: reads the fields of a row; raises `Malformed` if it is none of the format.
+    """
+    asked: set[str] = set()
+    num_tried = num_read = 0
+    for row in rows:
+        if row.values is None:
+            continue
+        num_tried += 1
+        try:
+            read(_Watched(row.values, asked))
+            num_read += 1
+        except Malformed:
+            continue
+        except Exception:  # what fails on a row is said of that row
+            return ""
+    known = sorted(asked)
+    for name in columns:
+        hint = suggest(name, [one for one in known if one not in columns])
+        # Where no row can be read, fields that would be asked for later are not known.
+        if num_tried and name.partition(".")[0] not in asked and (num_read or hint):
+            hint = hint or f"it reads {', '.join(known)}"
+            return f"its format reads no field {name} in {num_tried} rows; {hint}"
+    return ""
+
+
+class _Watched(Mapping[str, Any]):
+    """The fields of a row, and which were asked for."""
+
+    def __init__(self, values: Mapping[str, Any], asked: set[str]) -> None:
+        self._values, self._asked = values, asked
+
+    def __getitem__(self, name: str) -> Any:
+        self._asked.add(name)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 def find_value(values: Mapping[str, Any], path: str) -> object:
@@ -167,11 +230,8 @@ def find_value(values: Mapping[str, Any], path: str) -> object:
     if path in values:
         return values[path]
     for name in path.split("."):
-        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-            try:
-                value = json.loads(value)
-            except (ValueError, RecursionError):
-                return _MISSING
+        if isinstance(value, str):
+            value = _decode(value)
         if isinstance(value, Mapping) and name in value:
             value = value[name]
         elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
@@ -179,6 +239,16 @@ def find_value(values: Mapping[str, Any], path: str) -> object:
         else:
             return _MISSING
     return value
+
+
+def _decode(text: str) -> object:
+    """Return an object or a list that is written as JSON; anything else leads nowhere."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return _MISSING
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _MISSING
 
 
 def _text(key: object) -> str:

@@ -12,7 +12,7 @@ from microcoder.errors import DataError
 
 SCHEME = "hf://"
 _NAME = re.compile(r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?")
-_PUBLISHED = ("README.md", "funnel.json", "*.parquet", "plots/*.svg", "browse/**")
+_PUBLISHED = ("README.md", "funnel.json", "reading.html", "*.parquet", "plots/*.svg", "browse/**")
 _USE = "write hf://datasets/owner/name[@revision]/config/split, or a path in it instead of config/split"
 
 
@@ -135,6 +135,7 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> str:
     if not (corpus / MARKER).exists():
         raise DataError(f"{corpus} holds no finished corpus (no {MARKER}); type `microcoder data build` first")
     try:
+        import httpx
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError
     except ImportError:
@@ -143,7 +144,9 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> str:
     try:
         address = hub.create_repo(repo, repo_type="dataset", private=is_private, exist_ok=True)
         hub.upload_folder(folder_path=corpus, repo_id=repo, repo_type="dataset", allow_patterns=[*_PUBLISHED, MARKER])
-    except (HfHubHTTPError, HFValidationError, OSError) as error:
+    except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
         said = str(error).strip().split("\n")[0]
-        raise DataError(f"{repo} cannot be pushed ({said}); type `hf auth login`, or check the name") from None
+        raise DataError(
+            f"{repo} cannot be pushed ({said}); type `hf auth login`, or check the name and the network"
+        ) from None
     return str(address)

@@ -11,20 +11,23 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
 from microcoder.dataset import hub, rowfiles
-from microcoder.dataset.columns import Joined, JoinSettings, complete_rows
+from microcoder.dataset.columns import Joined, JoinSettings, check_columns, complete_rows
 from microcoder.dataset.rowfiles import FilePart, RawRow
 from microcoder.errors import DataError
-from microcoder.formats.catalogue import load_format
-from microcoder.formats.format import Folders, Format
+from microcoder.formats.catalogue import FORMATS, load_format
+from microcoder.formats.format import Folders, Format, recognise
 
 MAX_FOLDER_BYTES = 1 << 30
 """A folder that holds more than this is rejected."""
+_ROWS_TRIED = 16
+"""By these it is seen which fields a format reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ def open_source(
     name: str = "",
     columns: Mapping[str, str] | None = None,
     joins: Iterable[JoinSettings] = (),
+    licence: str = "",
 ) -> Source:
     """Find a source.
 
@@ -79,11 +83,15 @@ def open_source(
         name: begins the ids of its rows; the format's name where none is given.
         columns: fields that the format reads, and where the rows have them instead.
         joins: files whose rows belong to these.
+        licence: of rows that name none; the format's where none is given and the columns are the format's own.
 
     Raises:
         DataError: there is no such format, the path does not exist, or it holds nothing of that format.
     """
     found_format = load_format(format_name)
+    if licence or columns:
+        # A set under other names of columns is another set: what the format's own is licensed under says nothing of it.
+        found_format = replace(found_format, licence=licence)
     name = name or found_format.name
     if "/" in name:
         raise DataError(f"source name {name!r} has a slash; use letters, digits, - and _")
@@ -100,6 +108,20 @@ def open_source(
         expected = source.format.folders.markers if source.format.folders else rowfiles.SUFFIXES
         raise DataError(f"source {path} holds nothing of format {format_name}; it needs {', '.join(expected)}")
     return source
+
+
+def find_format(path: Path) -> str:
+    """Return the name of the format that a file's first row, or the first problem folder, looks like; empty if none."""
+    for format in FORMATS.values():
+        markers = format.folders.markers if format.folders else ()
+        if markers and path.is_dir() and any(True for marker in markers for _ in path.glob(f"*/{marker}")):
+            return format.name
+    if not path.is_file() or not path.name.endswith(rowfiles.SUFFIXES):
+        return ""
+    part = next(iter(rowfiles.list_parts(path.parent, path.name, 1, None)), None)
+    row = next(iter(rowfiles.read_part(path.parent, part)), None) if part else None
+    found = recognise(row.values, FORMATS.values()) if row is not None and row.values is not None else None
+    return found.name if found else ""
 
 
 def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None = None) -> list[Shard]:
@@ -135,6 +157,21 @@ def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
         else:
             rows = rowfiles.read_part(_root(source), part)
             yield from complete_rows(rows, columns=source.columns, joins=source.joins)
+
+
+def check_names(source: Source) -> None:
+    """Refuse columns that are named for a field which the format does not read, as far as the first rows show.
+
+    Raises:
+        DataError: which, and what it reads.
+    """
+    shards = list_shards(source, _ROWS_TRIED) if source.columns else []
+    rows = list(islice(read_shard(source, shards[0]), _ROWS_TRIED)) if shards else []
+    faults = [row.fault for row in rows if row.values is None and row.fault is not None]
+    if rows and len(faults) == len(rows) and faults[0][0] == "missing_field":
+        raise DataError(f"source {source.name!r}: none of its first {len(rows)} rows has column {faults[0][1]}")
+    if wrong := check_columns(source.columns, rows, lambda values: source.format.read_row(values, "")):
+        raise DataError(f"columns of source {source.name!r} ({source.format.name}): {wrong}")
 
 
 def list_files(source: Source, shard: Shard) -> list[Path]:

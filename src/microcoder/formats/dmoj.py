@@ -9,6 +9,7 @@ import io
 import re
 import zipfile
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,10 +17,19 @@ from microcoder.formats.candidates import Candidate, Known
 from microcoder.formats.format import Folders, Format
 from microcoder.formats.packages import Package, read_amount
 from microcoder.formats.row import Malformed, Row
+from microcoder.formats.text import shorten
 from microcoder.types import Checker, TestCase
 
 TAKES = ("*", "*/*", "*/*/*")
 MAX_UNPACKED_BYTES = 1 << 29
+_NAMES = {
+    "input_format": r"(?=.*?\.in|in).*?(?:(?:^|\W)(?P<batch>\d+)[^\d\s]+)?(?P<case>\d+)[^\d\s]*$",
+    "output_format": r"(?=.*?\.out|out).*?(?:(?:^|\W)(?P<batch>\d+)[^\d\s]+)?(?P<case>\d+)[^\d\s]*$",
+}
+"""How tests are called in an archive where `init.yml` does not say (DMOJ's own)."""
+_MAX_PATTERN, _MAX_NAME, _MAX_REPEATS = 200, 100, 8
+_REPEATED_GROUP = re.compile(r"(?<!\\)\)[*+{]")
+_REPEAT = re.compile(r"(?<!\\)[*+{]")
 _STATEMENTS = (
     r"(?:statements?/)?(?:statement|problem|description)(?:[._](?P<language>en|english))?\.(?:md|markdown)",
     r"(?:statements?/)?(?:statement|problem|description)(?:[._](?P<language>en|english))?\.(?:tex|html?)",
@@ -36,6 +46,7 @@ _CHECKERS = {
     "identical": Checker(type="exact"),
     "linecount": Checker(),
     "linematches": Checker(),
+    "rstripped": Checker(),
     "unordered": Checker(type="unordered", by="tokens"),
     "sorted": Checker(type="unordered", by="lines"),
 }
@@ -49,7 +60,8 @@ def read_dmoj(row: Row) -> Candidate:
     found = package.files[package.find_statement(_STATEMENTS)]
     # Formulae stand between tildes there.
     statement = _FORMULA.sub(lambda found: f"${found[1]}$", found)
-    package.tests += _list_tests(settings, _read_archive(settings, row))
+    archive = _read_archive(settings, row)
+    package.tests += _list_tests(settings, archive, {**row.values["files"], **archive})
     checker = _read_checker(settings, package)
     if statement != found:
         package.notes.append(("statement_found", "formulae between tildes are put between dollars"))
@@ -57,6 +69,8 @@ def read_dmoj(row: Row) -> Candidate:
         package.flag("interactive")
     if settings.get("signature_grader"):
         package.flag("needs_files")
+    if settings.get("file_io"):
+        package.flag("file_io")
     package.read_solutions(_list_solutions(package), left_out="in no known language, or with no verdict")
     heading = re.search(r"^#\s+(.+)$", statement, re.MULTILINE)
     return package.candidate(
@@ -70,12 +84,12 @@ def read_dmoj(row: Row) -> Candidate:
 
 
 def _read_archive(settings: Mapping[str, Any], row: Row) -> Mapping[str, bytes | str]:
-    """Return the files that tests are named by: those of the archive over those of the folder."""
+    """Return the files of the archive; none if there is no archive."""
     named = settings.get("archive")
-    files = dict(row.values["files"])
+    files: dict[str, bytes | str] = {}
     if not named:
         return files
-    content = files.get(str(named))
+    content = row.values["files"].get(str(named))
     if not isinstance(content, bytes):
         raise Malformed("missing_field", f"the archive {named}")
     try:
@@ -90,12 +104,27 @@ def _read_archive(settings: Mapping[str, Any], row: Row) -> Mapping[str, bytes |
     return files
 
 
-def _list_tests(settings: Mapping[str, Any], files: Mapping[str, bytes | str]) -> Iterator[tuple[str, TestCase]]:
-    """Yield groups and tests; pretests that DMOJ shows are samples."""
+def _list_tests(
+    settings: Mapping[str, Any], archive: Mapping[str, bytes | str], files: Mapping[str, bytes | str]
+) -> Iterator[tuple[str, TestCase]]:
+    """Yield groups and tests; what gives no points, and pretests, are their own groups.
+
+    Args:
+        settings: of `init.yml`.
+        archive: files that patterns are tried on.
+        files: files that tests are named by.
+
+    Raises:
+        Malformed: a test is not named, or its files are not there.
+    """
     for name, group in (("pretest_test_cases", "pretest"), ("test_cases", "")):
-        cases = settings.get(name) or []
-        if isinstance(cases, Mapping):
-            raise Malformed("bad_tests", f"{name} is a pattern of file names, which is not read")
+        cases = settings.get(name)
+        if isinstance(cases, Mapping) or (cases is None and name == "test_cases" and archive):
+            for batch, given, answer in _match_names(name, cases or {}, archive):
+                test = TestCase(input=_text(given, files), output=_text(answer, files))
+                yield group or (f"batch{batch}" if batch else "tests"), test
+            continue
+        cases = cases or []
         if not isinstance(cases, list):
             raise Malformed("bad_tests", f"{name} is {type(cases).__name__}, not a list")
         for number, case in enumerate(cases, 1):
@@ -109,6 +138,56 @@ def _list_tests(settings: Mapping[str, Any], files: Mapping[str, bytes | str]) -
                     raise Malformed("bad_tests", f"{name} {number} names no in and out")
                 test = TestCase(input=_text(one["in"], files), output=_text(one["out"], files))
                 yield "sample" if is_shown else group or f"batch{number}" if batch else group or "tests", test
+
+
+def _match_names(
+    name: str, formats: Mapping[str, Any], archive: Mapping[str, bytes | str]
+) -> list[tuple[str, str, str]]:
+    """Return batch, input and answer of each test of an archive whose files are named by patterns, in DMOJ's order.
+
+    Raises:
+        Malformed: a pattern is none or could take for ever, an input or an answer has no counterpart, or two share one.
+    """
+    if not archive:
+        raise Malformed("bad_tests", f"{name} is a pattern of file names, which needs an archive")
+    found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    patterns = [(side, _compile(f"{name}.{side}", formats.get(side) or _NAMES[side])) for side in _NAMES]
+    for path in sorted(archive):
+        # An answer may match a loose pattern of inputs as well, so its own is tried first.
+        for side, pattern in reversed(patterns):
+            if len(path) <= _MAX_NAME and (match := pattern.match(path)):
+                numbers = match.groupdict()
+                test = found[numbers.get("batch") or "", numbers.get("case") or ""]
+                if side in test:
+                    raise Malformed("bad_tests", f"{test[side]} and {path} are the same test by {name}.{side}")
+                test[side] = path
+                break
+    for test in found.values():
+        if len(test) < len(_NAMES):
+            raise Malformed("bad_tests", f"{next(iter(test.values()))} matches, but no file is its input or answer")
+    if not found:
+        raise Malformed("bad_tests", f"no file of the archive is named as {name} says")
+    return [
+        (batch, found[batch, case]["input_format"], found[batch, case]["output_format"])
+        for batch, case in sorted(found, key=lambda key: tuple(map(_natural, key)))
+    ]
+
+
+def _natural(number: str) -> tuple[int, int, str]:
+    """Order `2` before `10`, and numbers before words."""
+    return (0, int(number), "") if number.isdecimal() else (1, 0, number)
+
+
+def _compile(where: str, pattern: object) -> re.Pattern[str]:
+    """Compile a pattern that comes with a package: one that repeats groups can take for ever, and is refused."""
+    text = str(pattern)
+    is_long = len(text) > _MAX_PATTERN or _REPEATED_GROUP.search(text) or len(_REPEAT.findall(text)) > _MAX_REPEATS
+    if is_long and text not in _NAMES.values():
+        raise Malformed("bad_tests", f"{where} is too long or repeats too much to be tried: {shorten(text, 100)}")
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Malformed("bad_tests", f"{where}: {error}") from None
 
 
 def _text(name: object, files: Mapping[str, bytes | str]) -> str:
@@ -130,6 +209,8 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
         given = found.get("args")
         arguments, found = (given if isinstance(given, Mapping) else {}), found.get("name") or "standard"
     name = str(found)
+    if _has_checkers_of_cases(settings):
+        return package.flag("needs_checker", "some test cases have a checker of their own")
     if name in _CHECKERS:
         return _CHECKERS[name]
     if name in ("floats", "floatsabs", "floatsrel"):
@@ -141,6 +222,14 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
         # DMOJ's own order is input, output, answer for testlib and the same three files for its default.
         return package.read_checker(path)
     return package.flag("needs_checker", f"{name} is a program of DMOJ's own interface")
+
+
+def _has_checkers_of_cases(settings: Mapping[str, Any]) -> bool:
+    cases = settings.get("test_cases")
+    listed = [case for case in cases if isinstance(case, Mapping)] if isinstance(cases, list) else []
+    batched = [case["batched"] for case in listed if isinstance(case.get("batched"), list)]
+    inner = [one for batch in batched for one in batch if isinstance(one, Mapping)]
+    return any(one.get("checker") for one in (*listed, *inner))
 
 
 def _list_solutions(package: Package) -> Iterator[tuple[str, Known | None]]:

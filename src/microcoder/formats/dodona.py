@@ -27,7 +27,7 @@ _STATEMENTS = (
     r"description/description\.(?P<language>\w\w)\.(?:md|html)",
     r"description/description\.(?:md|html)",
 )
-_INNER = ("tabs", "units", "contexts", "cases", "testcases", "scripts")
+_INNER = ("tabs", "units", "contexts", "cases", "testcases", "scripts", "script")
 
 
 def read_dodona(row: Row) -> Candidate:

@@ -37,6 +37,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "tests_not_convertible": "tests, but none that is a call with literal arguments and a literal value",
         "no_statement": "nothing is asked",
         "other_task": "no programming task",
+        "reader_fault": "a reader of your own failed on it, or returned no candidate",
         "adapter_fault": "the adapter failed on it: a fault of ours, please report it",
     }
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from microcoder.cli import main
 from microcoder.dataset.audit import AuditSettings, audit
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.errors import DataError
@@ -104,6 +105,46 @@ def test_copies_of_a_benchmark_are_found_by_what_they_do(source: SourceSettings,
     # The tests of the fourth are those of a sum as well, but its program is another.
     assert set(details) == {"Fine", "Same again", "Weak tests"}
     assert all("mbpp/mbpp.jsonl:1 by behaviour" in detail for detail in details.values())
+
+
+def test_a_source_of_a_builds_config_is_audited_with_its_columns_and_benchmarks(
+    source: SourceSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    renamed = [{**one, "text": one.pop("description", "Nothing.")} for one in map(dict, ROWS)]
+    Path(source.path).write_text("".join(f"{json.dumps(one)}\n" for one in renamed))
+    (tmp_path / "copy.jsonl").write_text(
+        json.dumps({"task_id": 1, "text": TEXT, "code": "def f():\n  pass", "test_list": []})
+    )
+    (tmp_path / "corpus.toml").write_text(
+        f"""
+name = "a"
+output = "{tmp_path}/corpus"
+sources = [{{path = "{source.path}", format = "codecontests", name = "mine", columns = {{description = "text"}}}}]
+benchmarks = [{{path = "{tmp_path}/copy.jsonl", format = "mbpp"}}]
+"""
+    )
+    recipe = str(tmp_path / "corpus.toml")
+    main(["data", "audit", "mine", "-c", recipe, "--static", "-o", str(tmp_path / "audit"), "--json"])
+    shares = {one["kind"]: one["num"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert (shares["no_tests"], shares["benchmark_copy"]) == (1, 2)
+    with pytest.raises(SystemExit):
+        main(["data", "audit", "yours", "-c", recipe])
+    assert "corpus.toml has no source called 'yours'; use one of mine" in capsys.readouterr().err
+
+
+def test_an_audit_without_a_format_says_which_it_looks_like(
+    source: SourceSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "packages" / "sum").mkdir(parents=True)
+    (tmp_path / "packages" / "sum" / "problem.yaml").touch()
+    for path, said in [
+        (source.path, f"looks like codecontests. Type: microcoder data audit {source.path} --format codecontests"),
+        (str(tmp_path / "packages"), "looks like kattis"),
+        (str(tmp_path / "gone"), "use one of apps, apps_folder, "),
+    ]:
+        with pytest.raises(SystemExit):
+            main(["data", "audit", path])
+        assert said in capsys.readouterr().err
 
 
 def test_a_smaller_draw_is_part_of_a_larger_one(source: SourceSettings, tmp_path: Path) -> None:

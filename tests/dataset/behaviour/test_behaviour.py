@@ -84,6 +84,24 @@ def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evi
     assert ("answers there" in hit.detail) is solved
 
 
+def test_programs_that_give_back_what_they_get_leave_a_place_for_the_right_one(runner: ProgramRunner) -> None:
+    # Read as many cases of one word each, the input below has dozens of programs that agree on the first of them.
+    words = [
+        benchmark(f"def f(word):\n    return word or '{n}'", ('"ab"', '"ab"'), ('"c"', '"c"'), name=f"bench/{n + 2}")
+        for n in range(30)
+    ]
+    tops = "def f(numbers):\n    return [max(numbers[: n + 1]) for n in range(len(numbers))]"
+    highest = benchmark(tops, ("[1, 9, 6]", "[1, 9, 9]"), ("[5, 2]", "[5, 5]"), ("[4, 7, 2]", "[4, 7, 7]"))
+    climber = "n = int(input())\nt = 0\nfor _ in range(n):\n    t = max(t, int(input()))\n    print(t)"
+    heights = [[607, 558, 134], [44, 309, 799, 32], [610, 737, 900], [760, 16, 688, 796], [651, 156, 889]]
+    tests = [
+        ("\n".join(map(str, [len(a), *a])) + "\n", "\n".join(str(max(a[: n + 1])) for n in range(len(a))) + "\n")
+        for a in heights
+    ]
+    found = find_behaviour(story(climber, *tests), index_behaviour([*words, highest]), runner)
+    assert [hit.problem_id for hit in found] == ["bench/1"]
+
+
 def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(runner: ProgramRunner) -> None:
     more = tuple(TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55))
     bare = TOTALS.model_copy(update={"solutions": (), "tests": TOTALS.tests + more})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,47 @@ def test_columns_are_read_under_the_names_of_the_format(tmp_path: Path) -> None:
     assert (whole.statement, whole.tests[0].output, whole.title) == ("Add.", "3\n", "a")
     assert isinstance(broken, Rejection)
     assert (broken.reason, broken.detail) == ("missing_field", "task.text, for question; the row has io, task")
+
+
+def test_a_field_inside_an_object_can_be_named_and_the_formats_licence_is_not_taken(tmp_path: Path) -> None:
+    rows = [{"text": "Add.", "io": PAIRS, "info": '{"source": "mine"}', "extra": {"info": {"source": "theirs"}}}]
+    path = str(write_lines(tmp_path / "a.jsonl", rows))
+    columns = {"question": "text", "info.tests": "io", "info.source": "extra.info.source"}
+    (found,) = collect(path=path, format="intellect", columns=columns)
+    assert isinstance(found, Candidate)
+    assert (found.tests[0].output, found.platform) == ("3\n", "theirs")
+    plain = {"path": path, "format": "apps", "columns": {"question": "text", "input_output": "io"}}
+    licences = [
+        row.licence
+        for more in ({}, {"licence": "CC0-1.0"})
+        for row in collect(**plain, **more)
+        if isinstance(row, Candidate)
+    ]
+    assert licences == ["", "CC0-1.0"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"quesion": "text", "input_output": "io"}, "reads no field quesion in 2 rows; did you mean question?"),
+        ({"question": "text", "input_output": "io", "nonsense": "io"}, "reads no field nonsense in 2 rows; it reads "),
+        ({"question": "txt"}, "none of its first 2 rows has column txt, for question; the row has io, text"),
+    ],
+)
+def test_a_column_that_leads_nowhere_ends_the_build(tmp_path: Path, columns: dict[str, str], said: str) -> None:
+    path = write_lines(tmp_path / "a.jsonl", [{"text": f"Add {n}.", "io": PAIRS} for n in range(2)])
+    source = SourceSettings(path=str(path), format="apps", columns=columns)
+    with pytest.raises(DataError, match=re.escape(said)):
+        list_inputs([source], rows_per_shard=8, digests=FileDigests(tmp_path / "digests.json"))
+
+
+def test_a_reader_of_ones_own_that_fails_is_not_called_a_fault_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def read(row):\n    return row.values['a'] + 1\n")
+    path = write_lines(tmp_path / "a.jsonl", [{"a": 1}, {}])
+    found = collect(path=str(path), format=f"{tmp_path / 'mine.py'}:read")
+    refused = [row for row in found if isinstance(row, Rejection)]
+    assert [row.reason for row in refused] == ["reader_fault", "reader_fault"]
+    assert ["returned 2" in refused[0].detail, "KeyError: 'a'" in refused[1].detail] == [True, True]
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])

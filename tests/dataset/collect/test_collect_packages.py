@@ -92,6 +92,62 @@ def test_dmoj_reads_its_archive_and_no_bomb(golden: Path, monkeypatch: pytest.Mo
         FORMATS["dmoj"].read_row(row, "1")
 
 
+def dmoj_archive(golden: Path, init: str, names: list[str]) -> dict[str, Any]:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in names:
+            archive.writestr(name, f"{name}\n")
+    return changed(
+        golden_row(golden, "dmoj"), **{"init.yml": f"archive: tests.zip\n{init}", "tests.zip": packed.getvalue()}
+    )
+
+
+def test_dmoj_finds_tests_by_the_names_of_an_archive(golden: Path) -> None:
+    batches = r"""test_cases:
+  input_format: ^a\.(?P<batch>\d+)\.(?P<case>\d+)\.in$
+  output_format: ^a\.(?P<batch>\d+)\.(?P<case>\d+)\.out$
+  case_points: [30, 70]
+"""
+    names = [f"a.{batch}.{case}.{end}" for batch in (10, 2) for case in (1, 2) for end in ("in", "out")]
+    found = FORMATS["dmoj"].read_row(dmoj_archive(golden, batches, ["notes.txt", *names]), "1")
+    assert found.groups == ("batch2", "batch2", "batch10", "batch10")
+    assert [(one.input, one.output) for one in found.tests][:2] == [
+        ("a.2.1.in\n", "a.2.1.out\n"),
+        ("a.2.2.in\n", "a.2.2.out\n"),
+    ]
+    # Where `init.yml` names no test, DMOJ goes by how archives are usually made.
+    unnamed = [f"tests/{number}.{end}" for number in (10, 9) for end in ("in", "out")]
+    found = FORMATS["dmoj"].read_row(dmoj_archive(golden, "", unnamed), "1")
+    assert [one.input for one in found.tests] == ["tests/9.in\n", "tests/10.in\n"]
+
+
+@pytest.mark.parametrize(
+    ("init", "names", "said"),
+    [
+        ("test_cases: {input_format: '(', output_format: b}", ["1.in"], "unterminated"),
+        ("test_cases: {input_format: '^(a+)+$', output_format: b}", ["1.in"], "repeats too much"),
+        ("", ["1.in"], "no file is its input or answer"),
+        ("", ["1.in", "1.out", "x1.in"], "are the same test"),
+        ("", ["notes.txt"], "no file of the archive"),
+    ],
+)
+def test_dmoj_says_which_names_make_no_tests(golden: Path, init: str, names: list[str], said: str) -> None:
+    with pytest.raises(Malformed, match=said):
+        FORMATS["dmoj"].read_row(dmoj_archive(golden, init, names), "1")
+
+
+def test_dmoj_flags_what_is_not_compared_as_its_checker_does(golden: Path) -> None:
+    init = "file_io: {input: a.in}\ntest_cases: [{batched: [{in: 1.in, out: 1.out, checker: floats}]}]"
+    found = FORMATS["dmoj"].read_row(dmoj_archive(golden, init, ["1.in", "1.out"]), "1")
+    assert found.flags == ("needs_checker", "file_io")
+
+
+def test_dodona_reads_the_scripts_of_units(golden: Path) -> None:
+    suite = "units:\n- unit: a\n  cases:\n  - script:\n    - {expression: 'double(4)', return: 8}\n"
+    row = changed(golden_row(golden, "dodona"), **{"evaluation/suite.yaml": suite})
+    assert [one.output for one in FORMATS["dodona"].read_row(row, "1").tests] == ["8"]
+
+
 def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known(golden: Path) -> None:
     row = golden_row(golden, "polygon")
     xml = row["files"]["problem.xml"].replace("std::wcmp.cpp", "check.cpp")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -71,6 +72,17 @@ def test_what_is_drawn_meets_computed_bounds() -> None:
         values = draw(model, "small", seed=seed)
         assert values is not None
         assert 1 <= values[1] <= len(values[0]) // values[2]
+
+
+def test_a_large_table_is_as_large_as_its_text_may_be_and_meets_a_bound_on_its_size() -> None:
+    statement = "m == mat.length\n\nn == mat[i].length\n\n1 <= m, n <= 10^4\n\n1 <= m * n <= 10^4"
+    squares = [([[1, 2, 3], [4, 5, 6], [7, 8, 9]],), ([[1, 2], [3, 4]],)]
+    values = draw(learn(("mat",), squares, statement), "large", seed=1)
+    assert values is not None
+    assert 2000 < len(values[0]) * len(values[0][0]) <= 10_000
+    # What cannot be small enough is not drawn at all: it would take gigabytes.
+    huge = tuple(Relation(Term("", 20_000), "<=", Term(place, 0)) for place in ("mat#", "mat[]#"))
+    assert draw(replace(learn(("mat",), squares, ""), relations=huge), "large", seed=1) is None
 
 
 def test_letters_of_a_position_are_those_that_the_statement_allows_there() -> None:

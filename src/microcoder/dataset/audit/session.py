@@ -21,7 +21,7 @@ from microcoder.dataset.audit.findings import CHECKED, AuditedRow, Finding, chec
 from microcoder.dataset.audit.report import write_report
 from microcoder.dataset.behaviour import BehaviourIndex, ProgramRunner, find_behaviour, index_behaviour
 from microcoder.dataset.build.config import SourceSettings
-from microcoder.dataset.build.inputs import FileDigests, digest_sources, unpack_sources
+from microcoder.dataset.build.inputs import FileDigests, digest_sources, open_settings, unpack_sources
 from microcoder.dataset.build.works import read_benchmark_problems
 from microcoder.dataset.collect import collect_row
 from microcoder.dataset.filter import (
@@ -36,14 +36,15 @@ from microcoder.dataset.pipeline.steps import digest, source_digest
 from microcoder.dataset.process import process
 from microcoder.dataset.rejections import process_row
 from microcoder.dataset.rowfiles import RawRow
-from microcoder.dataset.sources import Source, list_shards, open_source, read_shard
+from microcoder.dataset.sources import Source, list_shards, read_shard
 from microcoder.dataset.verify.execution import Executor
 from microcoder.dataset.verify.store import VerdictStore
 from microcoder.errors import DataError
 from microcoder.evaluator import Judge
 from microcoder.evaluator.packages import STANDARD
-from microcoder.files import hold_lock, write_json
+from microcoder.files import check_folder, hold_lock, write_json
 from microcoder.formats.candidates import Candidate, Rejection
+from microcoder.machine import count_processors
 from microcoder.pieces import cut_pieces
 
 ROWS_FILE, REPORT_FILE = "rows.jsonl", "report.md"
@@ -103,13 +104,14 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         DataError: a source or benchmark cannot be read, or the folder holds another audit.
         EvaluatorFault: the sandbox does not hold.
     """
+    check_folder(settings.output, "output")
     busy = DataError(f"another audit is at work in {settings.output}; wait for it, or use another output")
     with hold_lock(settings.output / "lock", busy), ExitStack() as opened:
         digests = FileDigests(settings.output / "inputs.json")
         unpacked = settings.output / "unpacked"
         (where,) = unpack_sources([settings.source], into=unpacked, digests=digests)
         benchmarks = unpack_sources(settings.benchmarks, into=unpacked, digests=digests)
-        source = open_source(where.path, where.format, name=where.prefix)
+        source = open_settings(where)
         _claim(settings, digest_sources([where, *benchmarks], digests=digests))
         digests.save()
         total = sum(shard.num_rows for shard in list_shards(source, _ROWS_PER_SHARD))
@@ -122,7 +124,7 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         left = [number for number in wanted if number not in rows]
         if left:
             examiner = _Examiner(settings, source, read_benchmark_problems(benchmarks), opened)
-            for batch in cut_pieces(_pick(source, set(left)), _BATCH_ROWS):
+            for batch in cut_pieces(_pick(source, set(left)), _rows_together(settings)):
                 for row in examiner.examine(batch):
                     rows[row.number] = row
                 on_progress(len(rows), len(wanted))
@@ -132,6 +134,15 @@ def audit(settings: AuditSettings, *, on_progress: OnProgress = lambda done, tot
         report = settings.output / REPORT_FILE
         write_report(report, found, num_rows=total, settings=settings.model_dump(mode="json"))
     return Audited(total, tuple(found), report)
+
+
+def _rows_together(settings: AuditSettings) -> int:
+    """Return how many rows are looked at together: where programs run, enough for all cores and no more.
+
+    A row of a package may take minutes, and is told of, and kept, when its batch is done.
+    """
+    workers = settings.workers or count_processors()
+    return max(1, min(_BATCH_ROWS, workers // 2)) if settings.runs_programs else _BATCH_ROWS
 
 
 def _claim(settings: AuditSettings, content: str) -> None:

@@ -28,7 +28,7 @@ _FEW = 3
 """Inputs that a pair is first tried on."""
 _MOST_ORDERS = 6
 _MOST_CLOSE = 24
-"""Pairs that are tried on all inputs."""
+"""Pairs of one form of the problem that are tried on all inputs."""
 _MOST_FORMS = 4
 _LABELS_SHARE, _LABELS_TIMES = 0.9, 3
 """Of programs that answer by a label: how far they must agree on varied inputs, and how many times
@@ -190,7 +190,16 @@ def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, f
     num_programs = len({pair.other.id for pair in forward})
     chance = max(0, len({name for _, name in agreeing}) - 2) / num_programs if num_programs >= _ENOUGH_PROGRAMS else 0.0
     found.sort(key=lambda item: -item[0])
-    return [(pair, chance) for _, pair in found[:_MOST_CLOSE]]
+    # Counted form by form: where an input is misread as many cases of one value each, dozens of programs that give back
+    # what they get are close, and would leave no place for the form that is right.
+    num_taken: dict[str, int] = defaultdict(int)
+    close = []
+    for _, pair in found:
+        form = f"{pair.own.layout!r} {pair.own.kinds}"
+        num_taken[form] += 1
+        if num_taken[form] <= _MOST_CLOSE:
+            close.append((pair, chance))
+    return close
 
 
 def _ask_own(pair: _Pair, inputs: Sequence[Values]) -> ProgramRun:

@@ -36,6 +36,8 @@ class SourceSettings(Config):
     """Begins the ids of its rows; the format's name where none is given."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Fields that the format reads, and where the rows have them instead: `question = "task.text"`."""
+    licence: str = ""
+    """Of its rows that name none, as `CC-BY-4.0`; by default the format's, and none where `columns` are named."""
     join: tuple[JoinSettings, ...] = ()
     """Files whose rows belong to these, such as tests that are published apart."""
 
@@ -144,6 +146,15 @@ class BuildConfig(Config):
                     f"source {source.prefix!r} has the format {source.format!r}, a benchmark that is never trained on; "
                     "put it under [[benchmarks]] instead of [[sources]]"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _compares_meanings_with_something(self) -> BuildConfig:
+        if self.filter.contamination.meaning.model is not None and not self.benchmarks:
+            raise ValueError(
+                "filter.contamination.meaning.model compares with benchmarks, and none is named; add [[benchmarks]], "
+                "or leave it out"
+            )
         return self
 
     @property

@@ -12,7 +12,7 @@ from microcoder.dataset.archives import is_archive, unpack
 from microcoder.dataset.build.config import SourceSettings
 from microcoder.dataset.pipeline.steps import InputShard, digest
 from microcoder.dataset.rowfiles import FilePart
-from microcoder.dataset.sources import Shard, Source, list_files, list_shards, open_source
+from microcoder.dataset.sources import Shard, Source, check_names, list_files, list_shards, open_source
 from microcoder.errors import DataError
 from microcoder.files import write_json
 from microcoder.formats.catalogue import find_source
@@ -85,7 +85,12 @@ def open_settings(settings: SourceSettings) -> Source:
         DataError: it does not exist, or holds nothing of its format.
     """
     return open_source(
-        settings.path, settings.format, name=settings.prefix, columns=settings.columns, joins=settings.join
+        settings.path,
+        settings.format,
+        name=settings.prefix,
+        columns=settings.columns,
+        joins=settings.join,
+        licence=settings.licence,
     )
 
 
@@ -99,17 +104,19 @@ def list_inputs(
     """Return the shards of all sources, in their order.
 
     Raises:
-        DataError: a source does not exist, or holds nothing of its format.
+        DataError: a source does not exist or holds nothing of its format, or its format reads no column of that name.
     """
     shards: list[InputShard] = []
     for number, settings in enumerate(sources):
         source = open_settings(settings)
+        check_names(source)
         for shard in list_shards(source, rows_per_shard, bytes_per_shard):
             parts = [asdict(part) for part in shard.parts]
             place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": parts})
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
             reader = find_source(settings.format)
             own: list[object] = [reader.digest] if reader else []
+            own += [settings.licence] if settings.licence else []
             own += [settings.columns, *(join.model_dump(exclude={"path"}) for join in settings.join)]
             named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
             content = digest(named, *(digests.find(path) for path in list_files(source, shard)))

@@ -18,12 +18,12 @@ from microcoder.dataset.pipeline.engine import Missing, OnProgress, StepCounts, 
 from microcoder.dataset.pipeline.parts import Part, read_kept, read_rejected
 from microcoder.dataset.pipeline.steps import InputShard, Step, digest, source_digest
 from microcoder.dataset.pipeline.workers import Runner
-from microcoder.dataset.release.card import write_card
+from microcoder.dataset.release.card import CARD, write_card
 from microcoder.dataset.release.page import write_page
 from microcoder.dataset.release.reading import write_reading
 from microcoder.dataset.release.tables import MARKER, write_tables
 from microcoder.errors import DataError
-from microcoder.files import hold_lock, write_json
+from microcoder.files import check_folder, hold_lock, write_json
 from microcoder.formats.candidates import STAGES, Candidate, Rejection, Stage
 
 _RELEASE_CODE = "microcoder.dataset.release"
@@ -67,13 +67,13 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
     Raises:
         DataError: a source or benchmark cannot be found or read, or the output is a file.
     """
-    for name, folder in (("output", config.output), ("work", config.work_folder)):
-        # Also what lies on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
-        in_the_way = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
-        if in_the_way:
-            raise DataError(
-                f"{name} = {str(folder)!r}, but {in_the_way} is a file; name a folder, new or of this build"
-            )
+    check_folder(config.output, "output")
+    check_folder(config.work_folder, "work")
+    if (config.output / CARD).exists() and not (config.output / MARKER).exists() and not config.work_folder.exists():
+        raise DataError(
+            f"output = {str(config.output)!r} has a {CARD} that is of no build and would be overwritten; name a folder "
+            "of its own"
+        )
     digests = FileDigests(config.work_folder / "inputs.json")
     unpacked = config.work_folder / "unpacked"
     sources = unpack_sources(config.sources, into=unpacked, digests=digests)

@@ -16,6 +16,12 @@ _TRIES, _TRIES_LARGE = 24, 4
 _MOST_STEPS = 300
 _MOST_ITEMS = 20_000
 """Of one drawn input, whatever the statement allows: an input is text that is stored."""
+_SLACK = 12
+"""A list is not drawn if it has so many times more items than there is room for."""
+
+
+class _TooLarge(Exception):
+    """What is drawn would be far larger than an input may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,9 @@ class _Draw:
         outer = place.removesuffix("[]#") + "#"
         if outer != place and outer in self.known:
             return self.most_items // max(1, self.known[outer])
+        if outer != place and "[" not in outer:
+            # Drawn before the list around it, of which it may be the length too.
+            return math.isqrt(self.most_items)
         inner = shape.item if shape else None
         if inner is None or inner.kind not in ("list", "text"):
             return self.most_items
@@ -181,7 +190,7 @@ class _Draw:
         if shape.columns:
             self.known.setdefault(f"{place}#", len(shape.columns))
             return "".join(self.random.choice(column.alphabet) for column in shape.columns)
-        length = self._length(place, shape)
+        length = self._check(self._length(place, shape))
         few = self.profile.most_spread if self.profile.most_spread is None else max(1, self.profile.most_spread)
         letters = shape.alphabet or " "
         if few is not None and len(letters) > few:
@@ -205,9 +214,15 @@ class _Draw:
             del self.known[size]
         return drawn
 
+    def _check(self, length: int) -> int:
+        """Return a length; what is many times too large would take gigabytes before it is refused."""
+        if length > _SLACK * self.most_items:
+            raise _TooLarge
+        return length
+
     def _list(self, place: str, shape: Shape) -> list[Any]:
         assert shape.item is not None
-        length = self._length(place, shape)
+        length = self._check(self._length(place, shape))
         if "permutation" in shape.facts:
             first = int(shape.item.low) if shape.item.low in (0, 1) else 0
             return self.random.sample(range(first, first + length), length)
@@ -309,9 +324,14 @@ def draw(model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_
         most_items: numbers or characters in it, about.
     """
     source = random.Random(seed)
-    for _ in range(_TRIES_LARGE if PROFILES[profile].is_full else _TRIES):
-        drawing = _Draw(model, PROFILES[profile], source, most_items)
-        values = _draw_all(drawing)
+    is_full = PROFILES[profile].is_full
+    for attempt in range(_TRIES_LARGE if is_full else _TRIES):
+        # The longest lists may be longer together than a statement allows (`m * n <= 10^4`): then half, and so on.
+        drawing = _Draw(model, PROFILES[profile], source, most_items >> attempt if is_full else most_items)
+        try:
+            values = _draw_all(drawing)
+        except _TooLarge:
+            continue
         if values is not None and not model.find_fault(values):
             return values
     return None

@@ -218,7 +218,8 @@ def _meets(relation: Relation, numbers: Mapping[str, Sequence[float]]) -> bool:
 
 def _side(term: Term, numbers: Mapping[str, Sequence[float]]) -> list[float]:
     if not term.place or term.is_formula:
-        single = {place: numbers[place][0] for place in term.places if len(numbers.get(place, ())) == 1}
+        # The rows of a table have one length, however many there are.
+        single = {place: found[0] for place in term.places if (found := numbers.get(place)) and len({*found}) == 1}
         value = term.evaluate(single)
         return [] if value is None else [value]
     return [number + term.number for number in numbers.get(term.place, ())]

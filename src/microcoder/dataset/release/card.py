@@ -14,6 +14,7 @@ from microcoder.dataset.pipeline.engine import StepCounts
 from microcoder.dataset.release.tables import UNKNOWN, Tally
 from microcoder.files import write_json, write_text
 
+CARD = "README.md"
 _MAX_LINES = 25
 _BAR_INCHES, _WIDTH_INCHES = 0.28, 4.5
 _LICENCES = frozenset({
@@ -65,7 +66,7 @@ def write_card(
         figures={step: json.dumps(value, indent=2, ensure_ascii=False) for step, value in figures.items()},
         config=json.dumps(config, indent=2, ensure_ascii=False),
     )
-    write_text(folder / "README.md", text)
+    write_text(folder / CARD, text)
 
 
 def find_licence(tally: Tally) -> str:

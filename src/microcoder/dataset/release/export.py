@@ -22,7 +22,7 @@ import pyarrow as pa
 from microcoder.dataset.problems import write_problems
 from microcoder.dataset.release.harbor import to_harbor
 from microcoder.errors import DataError
-from microcoder.files import write_parquet, write_text
+from microcoder.files import check_folder, write_parquet, write_text
 from microcoder.prompts import instruct
 from microcoder.signatures import find_call
 from microcoder.types import Checker, Problem
@@ -163,12 +163,21 @@ EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], int]] = MappingProxyTy
 )
 
 
+_FOLDERS = frozenset({"harbor"})
+"""Forms that are more than one file."""
+
+
 def export(problems: Sequence[Problem], path: Path, *, form: str) -> int:
     """Write problems in another program's form; return how many it has a place for.
 
     Raises:
-        DataError: the form is unknown, or cannot hold them.
+        DataError: the form is unknown, cannot hold them, or a folder lies where its file is to be.
     """
     if form not in EXPORTS:
         raise DataError(f"form = {form!r}; use one of {', '.join(EXPORTS)}")
+    if form in _FOLDERS:
+        check_folder(path, "output")
+    elif path.is_dir():
+        raise DataError(f"output = {str(path)!r} is a folder, and {form} is one file; type {path}/{form}.jsonl or so")
+    check_folder(path.parent, "output")
     return EXPORTS[form](problems, path)

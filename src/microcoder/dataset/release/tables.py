@@ -186,6 +186,15 @@ def rejected_row(row: Rejection) -> dict[str, Any]:
     return {**{name: getattr(row, name) for name in _REJECTED.names}, "candidate": text}
 
 
+def describe_first_rejected(folder: Path) -> str:
+    """Return the first row that a corpus lost, and why; empty if it lost none."""
+    for path in sorted(folder.glob("rejected-*.parquet")):
+        for row in pq.read_table(path, columns=["id", "reason", "detail"]).slice(0, 1).to_pylist():
+            said = f" ({row['detail']})" if row["detail"] else ""
+            return f"{row['id']}: {row['reason']}{said}"
+    return ""
+
+
 def read_released(folder: Path) -> list[Problem]:
     """Return the problems of a finished corpus, in order.
 
