@@ -32,6 +32,7 @@ _OPERATOR = re.compile(r"\s*(<=|>=|==|<|>)\s*")
 _COLUMNS = re.compile(r"\b(\w+)\[\w\]\s*(?:=|==)\s*[\[(]([^\])\n]{1,80})[\])]")
 _LENGTH = re.compile(r"\.(?:length|size(?:\(\))?|len)")
 _TURNED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "=="}
+_GROUPS = re.compile(r"\b(?:sub-?tasks?|groups?|(?:test|del)?grupp(?:er)?|deluppgift)\b", re.IGNORECASE)
 _MOST_TEXT, _MOST_TOKENS, _MOST_POWER = 20_000, 24, 6
 
 
@@ -86,6 +87,8 @@ def read_relations(
         places: further names and the places that they stand for.
     """
     text = re.sub(r"\\lfloor\b|⌊", "floor(", re.sub(r"\\rfloor\b|⌋", ")", statement[:_MOST_TEXT]))
+    # What two differing numbers are bounded by, each is.
+    text = re.sub(r"(?<=\w)\s*(?:\\neq?(?![a-zA-Z])|≠|!=)\s*(?=\w)", ", ", text)
     text = re.sub(r"[ ]+and[ ]+", ", ", plain_formulae(text))
     columns = {**_read_columns(text, parameters), **places}
 
@@ -93,7 +96,7 @@ def read_relations(
         return _place(found, parameters, columns)
 
     relations: dict[Relation, None] = {}
-    for line in text.split("\n"):
+    for line in _each_of(text, columns):
         parts = _OPERATOR.split(line)
         for position in range(0, len(parts) - 2, 2):
             operator = parts[position + 1]
@@ -106,6 +109,27 @@ def read_relations(
                     if (made.left.place or made.right.place) and made.left != made.right:
                         relations.setdefault(made)
     return tuple(relations)
+
+
+def find_group_rows(statement: str) -> tuple[str, str]:
+    """Return a statement without the rows of its table of test groups, and these rows: they bound their group alone."""
+    rest: list[str] = []
+    rows: list[str] = []
+    is_inside = False
+    for line in statement.split("\n"):
+        is_row = line.lstrip().startswith("|")
+        is_inside = is_row and (is_inside or _GROUPS.search(line) is not None)
+        (rows if is_inside else rest).append(line)
+    return "\n".join(rest), "\n".join(cell for row in rows for cell in row.split("|"))
+
+
+def _each_of(text: str, places: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines, those on `m_i` once for each of `m_1`, `m_2`, ... where these are what has places."""
+    for line in text.split("\n"):
+        families = {one for one in re.findall(r"\b([A-Za-z])_[ijk]\b", line) if f"{one}_1" in places}
+        numbers = sorted({name[2:] for name in places if name[:1] in families and re.fullmatch(r"\w_\d", name)})
+        found = [re.sub(rf"\b({'|'.join(sorted(families))})_[ijk]\b", rf"\g<1>_{one}", line) for one in numbers]
+        yield from found or [line]
 
 
 def _terms_before(text: str, name: Callable[[str], str]) -> list[Term]:
@@ -124,7 +148,7 @@ def _terms_after(text: str, name: Callable[[str], str], *, is_last: bool) -> lis
     """Return the terms that stand right after an operator."""
     items = None if is_last else _split_list(text, name)
     if items is None:
-        tokens = _tokens(text)
+        tokens = list(itertools.islice(_TOKEN.finditer(text), _MOST_TOKENS))
         for end in range(len(tokens), 0, -1):
             is_whole = all(a.end() == b.start() for a, b in _pairs(tokens[:end])) and tokens[0].start() == 0
             if is_whole and (term := _term(tokens[:end], name)) is not None:
@@ -166,6 +190,9 @@ def _term(tokens: Sequence[re.Match[str]], name: Callable[[str], str]) -> Term |
                 return None
             source += f"{number:+.17g}" if is_operand else f"({number:.17g})"
         elif token["name"]:
+            if is_operand:
+                # Words of a sentence are no product.
+                return None
             source += f"v{len(places)}"
             places.append(name(token["name"]))
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +15,8 @@ from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape
 
 _TRIES, _TRIES_LARGE = 24, 4
 _MOST_STEPS = 300
+_MOST_PRIME = 10**12
+_CHARACTERS_PER_ITEM = 8
 _MOST_ITEMS = 20_000
 """Of one drawn input, whatever the statement allows: an input is text that is stored."""
 
@@ -28,6 +31,8 @@ class Profile:
     """Values lie within so many of each other; None: the whole range."""
     at_edges: bool = False
     """Values are the least or the greatest."""
+    at_top: bool = False
+    """Values are the greatest, or close to it."""
     is_full: bool = False
     """Lengths are the greatest possible."""
 
@@ -44,6 +49,7 @@ PROFILES: MappingProxyType[str, Profile] = MappingProxyType(
         "large": Profile(_MOST_ITEMS, None, is_full=True),
         "large_ties": Profile(_MOST_ITEMS, 4, is_full=True),
         "large_level": Profile(_MOST_ITEMS, 0, is_full=True),
+        "large_top": Profile(_MOST_ITEMS, None, at_top=True, is_full=True),
     }
 )
 """By name; the lineage of a test names the profile that it was drawn by."""
@@ -61,6 +67,8 @@ class _Draw:
     """By place: the part of its range that this input's values are drawn from."""
     _open: set[str] = field(default_factory=set)
     """Places whose range is being found."""
+    _known_orders: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By place of a row: columns of which the first is never more than the second."""
 
     def number(self, place: str, shape: Shape | None, *, is_length: bool = False) -> int:
         """Draw the number of a place that has one, bounded by those that it depends on."""
@@ -74,6 +82,8 @@ class _Draw:
             drawn = self._with_facts(place, drawn, limits)
         else:
             drawn = self._with_facts(place, self._within(self._narrow(limits)), limits)
+            if self.profile.is_full and self.random.random() < 0.5:
+                drawn = self._hard(drawn, limits)
         self.known[place] = drawn
         return drawn
 
@@ -81,15 +91,19 @@ class _Draw:
         """Return how many items there may be for all of the input to be no larger than it may."""
         outer = place.removesuffix("[]#") + "#"
         if outer != place and outer in self.known:
-            return self.most_items // max(1, self.known[outer])
+            each = _CHARACTERS_PER_ITEM if shape is not None and shape.kind == "text" else 1
+            return each * self.most_items // max(1, self.known[outer])
         inner = shape.item if shape else None
+        if shape is not None and shape.kind == "text":
+            return self.most_items * _CHARACTERS_PER_ITEM
         if inner is None or inner.kind not in ("list", "text"):
             return self.most_items
         if inner.columns:
             return self.most_items // len(inner.columns)
         # Many short ones, or as many as each is long.
         longest = self.model.range_of(f"{place[:-1]}[]#", self.known, inner, is_length=True).high
-        return max(math.isqrt(self.most_items), self.most_items // max(1, longest))
+        most = self.most_items * (_CHARACTERS_PER_ITEM if inner.kind == "text" else 1)
+        return max(math.isqrt(most), most // max(1, longest))
 
     def span(self, place: str, shape: Shape) -> Range:
         """Return what the values of a place are drawn from in this input."""
@@ -138,7 +152,24 @@ class _Draw:
         fitting = (one for one in near if limits.low <= one <= limits.high and all(fact(one) for fact in facts))
         return next(fitting, drawn)
 
+    def _hard(self, drawn: int, limits: Range) -> int:
+        """Return a number near a drawn one that searches for divisors, roots or bits need long for."""
+        root = math.isqrt(max(drawn, 0))
+        near = (drawn - step for step in range(_MOST_STEPS))
+        ways = (
+            next((one for one in near if one <= _MOST_PRIME and NUMBER_FACTS["prime"][0](one)), drawn),
+            root * root,
+            root * (root + 1),
+            1 << max(drawn.bit_length() - 1, 0),
+        )
+        chosen = self.random.choice(ways)
+        return chosen if limits.low <= chosen <= limits.high else drawn
+
     def _within(self, limits: Range) -> int:
+        if self.profile.at_top:
+            return limits.high - (
+                self.random.randint(0, (limits.high - limits.low) // 100) if self.random.random() < 0.5 else 0
+            )
         if self.profile.at_edges and self.random.random() < 0.8:
             return self.random.choice(limits)
         if limits.high - limits.low > 1000 and self.random.random() < 0.2:
@@ -172,8 +203,28 @@ class _Draw:
         if shape.kind == "nodes":
             return self._nodes(place, shape)
         if shape.columns:
-            return [self.value(f"{place}[{number}]", column) for number, column in enumerate(shape.columns)]
+            return self._ordered(
+                place, [self.value(f"{place}[{number}]", column) for number, column in enumerate(shape.columns)]
+            )
         return self._list(place, shape)
+
+    def _ordered(self, place: str, row: list[Any]) -> list[Any]:
+        """Exchange the numbers of a row that are in another order than their columns have to be."""
+        for one, other in self._orders(place):
+            if max(one, other) < len(row) and row[one] > row[other]:
+                row[one], row[other] = row[other], row[one]
+        return row
+
+    def _orders(self, place: str) -> list[tuple[int, int]]:
+        if place not in self._known_orders:
+            column = re.compile(re.escape(place) + r"\[(\d)\]")
+            ends = [
+                (column.fullmatch(one.left.place), column.fullmatch(one.right.place))
+                for one in self.model.relations
+                if one.operator != "==" and one.left.number == one.right.number
+            ]
+            self._known_orders[place] = [(int(left[1]), int(right[1])) for left, right in ends if left and right]
+        return self._known_orders[place]
 
     def _text(self, place: str, shape: Shape) -> str:
         if shape.words:
@@ -186,7 +237,8 @@ class _Draw:
         letters = shape.alphabet or " "
         if few is not None and len(letters) > few:
             letters = "".join(random.Random(self.span_seed(place)).sample(letters, min(few, len(letters))))
-        return "".join(self.random.choices(letters, k=length))
+        mark = self.random.choice(shape.first) if shape.first else ""
+        return mark + "".join(self.random.choices(letters, k=max(0, length - len(mark))))
 
     def span_seed(self, place: str) -> int:
         """Return a number for the choice of letters, the same for all texts of one place."""
@@ -221,19 +273,31 @@ class _Draw:
         saved, self.most_items = self.most_items, max(1, self.most_items // max(1, length))
         items = [self.value(f"{place}[]", shape.item) for _ in range(length)]
         self.most_items = saved
+        if shape.item.kind == "list" and not shape.item.columns and self._orders(f"{place}[]"):
+            items = [self._ordered(f"{place}[]", item) for item in items]
+        if shape.grid is not None:
+            items = shape.grid.arrange(items, self.random)
         return _arrange(items, shape, self.random)
 
     def _tree(self, place: str, row: Shape, length: int) -> list[Any]:
         first = 0 if min(column.low for column in row.columns[:2]) == 0 else 1
+        return [
+            [*edge, *(self.value(f"{place}[][{at}]", column) for at, column in enumerate(row.columns) if at >= 2)]
+            for edge in self.edges(first, length)
+        ]
+
+    def edges(self, first: int, length: int) -> list[tuple[int, int]]:
+        """Draw the edges of a tree, its nodes numbered from `first`: grown at random, long, a path, or a star."""
         order = self.random.sample(range(first, first + length + 1), length + 1)
+        # As a level of one value has one branch, so a tree of few ties is long.
+        way = (
+            "path" if self.profile.most_spread == 0 else self.random.choice(("grown", "grown", "long", "path", "star"))
+        )
         rows = []
-        is_path = self.random.random() < 0.3
         for number in range(1, len(order)):
-            parent = order[number - 1 if is_path else self.random.randrange(number)]
-            rest = [
-                self.value(f"{place}[][{column}]", shape) for column, shape in enumerate(row.columns) if column >= 2
-            ]
-            rows.append([parent, order[number], *rest])
+            least = {"path": number - 1, "long": max(0, number - 4)}.get(way, 0)
+            parent = 0 if way == "star" else self.random.randint(least, number - 1)
+            rows.append((order[parent], order[number]))
         return rows
 
     def _nodes(self, place: str, shape: Shape) -> list[Any]:
@@ -285,12 +349,19 @@ def _arrange(items: list[Any], shape: Shape, source: random.Random) -> list[Any]
         items = list({repr(item): item for item in items}.values())
     if "no_double_edges" in shape.facts:
         items = list({repr(sorted(item[:2])): item for item in items}.values())
+    if "no_own_place" in shape.facts and len(items) > 1:
+        first = min(1, int(shape.item.low)) if shape.item else 0
+        for place, item in enumerate(items, first):
+            if item == place:
+                items[place - first] = place + 1 if place - first + 1 < len(items) else place - 1
     if "sorted" in shape.facts:
         return sorted(items)
     if "decreasing" in shape.facts:
         return sorted(items, reverse=True)
     if "symmetric" in shape.facts:
         return [[items[max(a, b)][min(a, b)] for b in range(len(items))] for a in range(len(items))]
+    if shape.grid is not None or "no_own_place" in shape.facts:
+        return items
     if shape.item and shape.item.kind in ("int", "text") and source.random() < 0.15:
         try:
             return sorted(items, reverse=source.random() < 0.5)
@@ -336,6 +407,11 @@ def _draw_all(drawing: _Draw) -> Values | None:
                 if other not in drawn:
                     drawn[other] = drawing.value(other, its)
             break
+    for one, other in model.trees:
+        first = int(min(0 if shape is None or shape.item is None else shape.item.low
+                        for shape in (_shape_at(model, one), _shape_at(model, other))))  # fmt: skip
+        edges = drawing.edges(first, len(drawn[one]))
+        drawn[one], drawn[other] = [edge[0] for edge in edges], [edge[1] for edge in edges]
     return tuple(drawn[name] for name in model.names)
 
 
