@@ -20,7 +20,7 @@ from microcoder.formats.candidates import Candidate, Origin
 
 _BYTES_PER_ITEM = 12
 _GROWN = "grown/beside"
-_SHARES = (1, 2, 8, 32, 256)
+_SHARES = (1, 2, 8, 64, 1024)
 """Of the largest size, what the rounds try: all, half, ..."""
 _EACH = 2
 """Large inputs of a kind."""
@@ -34,6 +34,7 @@ def make_inputs(
     *,
     most_bytes: int,
     accept: Callable[[Sequence[MadeInput]], list[MadeInput]],
+    are_checked: bool,
     is_large_alone: bool = False,
 ) -> list[MadeInput]:
     """Return valid inputs, each once: drawn by every profile and mutated from known ones, in turn, then large ones.
@@ -45,9 +46,10 @@ def make_inputs(
         dropped: counts tries that gave none.
         most_bytes: of a large input.
         accept: returns those that are valid.
+        are_checked: it knows: lists whose length nothing bounds may be tried as long as there is room for.
         is_large_alone: make no small ones.
     """
-    making = _Making(candidate.id, understanding, settings, dropped)
+    making = _Making(candidate.id, understanding, settings, dropped, are_checked)
     large = [*(f"drawn/{name}" for name, profile in PROFILES.items() if profile.is_full), _GROWN]
     small = [*(f"drawn/{name}" for name, profile in PROFILES.items() if not profile.is_full)]
     kinds = [*small, *(f"mutated/{name}" for name in MUTATIONS)]
@@ -89,6 +91,8 @@ class _Making:
     understanding: Understanding
     settings: GenerateSettings
     dropped: Counter[str]
+    are_checked: bool
+    """Whether validators decide."""
     seen: set[str] = field(default_factory=set)
 
     def make(self, kind: str, number: int, most_bytes: int, about_bytes: int = 0) -> list[MadeInput]:
@@ -106,7 +110,8 @@ class _Making:
         how, _, name = kind.partition("/")
         parent = ""
         if how == "drawn":
-            values = draw(model, name, seed=seed, most_items=most_items)
+            is_stretched = self.are_checked and about_bytes > 0
+            values = draw(model, name, seed=seed, most_items=most_items, is_stretched=is_stretched)
         elif how == "grown":
             values = grow(model, [values for _, values in known], seed=seed, most_items=most_items)
         else:

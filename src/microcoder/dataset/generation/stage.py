@@ -165,6 +165,7 @@ def _find_inputs(
             dropped,
             most_bytes=most_bytes,
             accept=validators.accept,
+            are_checked=validators.are_asked,
             is_large_alone=is_large_alone,
         )
     if len(inputs) < settings.min_hidden_tests and endpoint is not None:

@@ -34,6 +34,11 @@ class Validators:
     """Counts what was refused, and what could not be run."""
     _ways: list[tuple[str, ...]] | None = field(default=None, init=False)
 
+    @property
+    def are_asked(self) -> bool:
+        """Whether there are validators that can be asked."""
+        return bool(self._find_ways())
+
     def accept(self, made: Sequence[MadeInput]) -> list[MadeInput]:
         """Return the inputs that all validators accept by the flags of one group, in their order."""
         ways = self._find_ways() if made else []

@@ -33,7 +33,7 @@ _COLUMNS = re.compile(r"\b(\w+)\[\w\]\s*(?:=|==)\s*[\[(]([^\])\n]{1,80})[\])]")
 _LENGTH = re.compile(r"\.(?:length|size(?:\(\))?|len)")
 _TURNED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "=="}
 _GROUPS = re.compile(r"\b(?:sub-?tasks?|groups?|(?:test|del)?grupp(?:er)?|deluppgift)\b", re.IGNORECASE)
-_MOST_TEXT, _MOST_TOKENS, _MOST_POWER = 20_000, 24, 6
+_MOST_TEXT, _MOST_TOKENS, _MOST_POWER, _MOST_DIGITS = 20_000, 24, 6, 300
 
 
 class Term(NamedTuple):
@@ -87,6 +87,8 @@ def read_relations(
         places: further names and the places that they stand for.
     """
     text = re.sub(r"\\lfloor\b|⌊", "floor(", re.sub(r"\\rfloor\b|⌋", ")", statement[:_MOST_TEXT]))
+    text = re.sub(r"\\d?frac\{([^{}]{1,60})\}\{([^{}]{1,60})\}", r"((\1)/(\2))", re.sub(r"\\(min|max)\b", r"\1", text))
+    text = re.sub(r"(?<![A-Za-z_])([A-Za-z])\(", r"\1*(", text)
     # What two differing numbers are bounded by, each is.
     text = re.sub(r"(?<=\w)\s*(?:\\neq?(?![a-zA-Z])|≠|!=)\s*(?=\w)", ", ", text)
     text = re.sub(r"[ ]+and[ ]+", ", ", plain_formulae(text))
@@ -185,7 +187,7 @@ def _term(tokens: Sequence[re.Match[str]], name: Callable[[str], str]) -> Term |
     source, places, is_operand = "", [], False
     for token in tokens:
         if token["number"]:
-            number = read_number(token["number"])
+            number = _read_number(token["number"])
             if number is None or (is_operand and number >= 0):
                 return None
             source += f"{number:+.17g}" if is_operand else f"({number:.17g})"
@@ -214,6 +216,12 @@ def _term(tokens: Sequence[re.Match[str]], name: Callable[[str], str]) -> Term |
         return formula
     value = formula.evaluate({})
     return None if value is None or not math.isfinite(value) else Term("", float(value))
+
+
+def _read_number(text: str) -> float | None:
+    power = re.fullmatch(r"10\^\(?(\d{3})\)?", text.replace(" ", ""))
+    # A text that is asked for its digits has more of them than other bounds.
+    return 10.0 ** int(power[1]) if power and int(power[1]) < _MOST_DIGITS else read_number(text)
 
 
 def _is_allowed(tree: ast.expr) -> bool:

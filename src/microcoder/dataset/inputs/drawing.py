@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -65,6 +66,12 @@ class _Draw:
     """Numbers drawn so far, by place: what is drawn later is bounded by them."""
     spans: dict[str, Range] = field(default_factory=dict)
     """By place: the part of its range that this input's values are drawn from."""
+    is_stretched: bool = False
+    """Lists whose length nothing bounds are as long as there is room for."""
+    common: dict[str, Range] = field(default_factory=dict)
+    """By place: the range that it has together with those that are equal to it."""
+    depth: int = 0
+    """Lists that what is drawn now is inside of; `most_items` is its share already."""
     _open: set[str] = field(default_factory=set)
     """Places whose range is being found."""
     _known_orders: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -74,15 +81,18 @@ class _Draw:
         """Draw the number of a place that has one, bounded by those that it depends on."""
         if place in self.known:
             return self.known[place]
-        limits = self._range(place, shape, is_length=is_length)
+        limits = self.common.get(place) or self._range(place, shape, is_length=is_length)
         if is_length:
-            high = min(limits.high, max(limits.low, self._most(place, shape)))
+            stretched = self._most(place, shape) if self.is_stretched and not self._has_top(place) else 0
+            high = max(limits.low, min(max(limits.high, stretched), self._most(place, shape)))
             room = min(high, limits.low + self.profile.most_length)
             drawn = high if self.profile.is_full else self.random.randint(limits.low, room)
             drawn = self._with_facts(place, drawn, limits)
         else:
             drawn = self._with_facts(place, self._within(self._narrow(limits)), limits)
-            if self.profile.is_full and self.random.random() < 0.5:
+            if self.profile.is_full and self._is_size(place):
+                drawn = limits.high
+            elif self.profile.is_full and self.random.random() < 0.5:
                 drawn = self._hard(drawn, limits)
         self.known[place] = drawn
         return drawn
@@ -90,7 +100,7 @@ class _Draw:
     def _most(self, place: str, shape: Shape | None) -> int:
         """Return how many items there may be for all of the input to be no larger than it may."""
         outer = place.removesuffix("[]#") + "#"
-        if outer != place and outer in self.known:
+        if outer != place and outer in self.known and not self.depth:
             each = _CHARACTERS_PER_ITEM if shape is not None and shape.kind == "text" else 1
             return each * self.most_items // max(1, self.known[outer])
         inner = shape.item if shape else None
@@ -117,9 +127,43 @@ class _Draw:
         for one in self.model.relations:
             if one.left.place == place and one.operator != "==":
                 for other in one.right.places:
-                    self._settle(other)
+                    if not (self._is_capped(place) and self._is_below(other, place)):
+                        self._settle(other)
         self._open.discard(place)
         return self.model.range_of(place, self.known, shape, is_length=is_length)
+
+    def equal(self, more: Mapping[str, float]) -> None:
+        """Draw numbers of which each is so much more than the first one, which is bounded as all of them are."""
+        first, *_ = more
+        known = next((place for place in more if place in self.known), None)
+        if known is not None:
+            drawn = self.known[known] - more[known]
+        else:
+            ranges = {place: self._range(place, _shape_at(self.model, place), is_length=True) for place in more}
+            bounded = {place for one in self.model.relations if one.operator != "==" for place in one.left.places}
+            low = max(limits.low - more[place] for place, limits in ranges.items())
+            high = min(ranges[place].high - more[place] for place in bounded & {*more} or more)
+            self.common[first] = Range(int(low), int(max(low, high)))
+            drawn = self.number(first, _shape_at(self.model, first), is_length=True)
+        for place, gap in more.items():
+            self.known.setdefault(place, int(drawn + gap))
+
+    def _is_capped(self, place: str) -> bool:
+        """Whether a number bounds the place from above."""
+        return any(one.left.place == place and not one.right.places for one in self.model.relations)
+
+    def _has_top(self, place: str) -> bool:
+        """Whether anything bounds the place from above, or it is inside of a list."""
+        sides = [one.left.places for one in self.model.relations]
+        sides += [one.right.places for one in self.model.relations if one.operator == "=="]
+        return "[" in place or any(place in side for side in sides)
+
+    def _is_below(self, one: str, other: str) -> bool:
+        return any(each.left.place == one and each.right.place == other for each in self.model.relations)
+
+    def _is_size(self, place: str) -> bool:
+        """Whether the number bounds what is inside of lists, as that of the nodes of a graph does."""
+        return any(one.right.place == place and "[" in one.left.place for one in self.model.relations)
 
     def _settle(self, place: str) -> None:
         """Draw the number of a place, if it has one and nothing waits for it."""
@@ -271,8 +315,10 @@ class _Draw:
             square = same & {"square", "symmetric"}
             self.known[size] = length if square else self.number(size, shape.item, is_length=True)
         saved, self.most_items = self.most_items, max(1, self.most_items // max(1, length))
+        self.depth += 1
         items = [self.value(f"{place}[]", shape.item) for _ in range(length)]
         self.most_items = saved
+        self.depth -= 1
         if shape.item.kind == "list" and not shape.item.columns and self._orders(f"{place}[]"):
             items = [self._ordered(f"{place}[]", item) for item in items]
         if shape.grid is not None:
@@ -370,7 +416,9 @@ def _arrange(items: list[Any], shape: Shape, source: random.Random) -> list[Any]
     return items
 
 
-def draw(model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_ITEMS) -> Values | None:
+def draw(
+    model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_ITEMS, is_stretched: bool = False
+) -> Values | None:
     """Return an input that meets the model; None where several tries give none.
 
     Args:
@@ -378,10 +426,11 @@ def draw(model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_
         profile: a name of `PROFILES`.
         seed: of all random choices.
         most_items: numbers or characters in it, about.
+        is_stretched: make lists whose length nothing bounds as long as that allows, for a validator to decide.
     """
     source = random.Random(seed)
     for _ in range(_TRIES_LARGE if PROFILES[profile].is_full else _TRIES):
-        drawing = _Draw(model, PROFILES[profile], source, most_items)
+        drawing = _Draw(model, PROFILES[profile], source, most_items, is_stretched=is_stretched)
         values = _draw_all(drawing)
         if values is not None and not model.find_fault(values):
             return values
@@ -416,18 +465,25 @@ def _draw_all(drawing: _Draw) -> Values | None:
 
 
 def _settle_sizes(drawing: _Draw) -> None:
-    """Draw the numbers that sizes are equal to first, such as `n` of `n == grid.length`, and the sizes with them."""
-    model = drawing.model
-    equal = [one for one in model.relations if one.operator == "==" and one.left.place and one.right.place]
-    for one in equal:
-        if one.left.is_formula or one.right.is_formula:
-            continue
-        places = [one.left, one.right]
-        known = next((term for term in places if term.place in drawing.known), places[0])
-        shape = _shape_at(model, known.place)
-        number = drawing.number(known.place, shape, is_length=True)
-        other = places[1] if known is places[0] else places[0]
-        drawing.known.setdefault(other.place, int(number + known.number - other.number))
+    """Draw the numbers that are equal to others first, such as `n` of `n == grid.length`: within the bounds of all."""
+    equal = [
+        one
+        for one in drawing.model.relations
+        if one.operator == "==" and one.left.place and one.right.place
+        and not one.left.is_formula and not one.right.is_formula
+    ]  # fmt: skip
+    while equal:
+        # How much more each is than the first one.
+        more = {equal[0].left.place: 0.0}
+        while near := [one for one in equal if one.left.place in more or one.right.place in more]:
+            for one in near:
+                gap = one.left.number - one.right.number
+                if one.left.place in more:
+                    more.setdefault(one.right.place, more[one.left.place] + gap)
+                else:
+                    more.setdefault(one.left.place, more[one.right.place] - gap)
+            equal = [one for one in equal if one not in near]
+        drawing.equal(more)
 
 
 def _shape_at(model: InputModel, place: str) -> Shape | None:

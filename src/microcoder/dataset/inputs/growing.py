@@ -28,6 +28,8 @@ class _Growing:
     source: random.Random
     most_items: int
     pool: int
+    letters: str
+    """That words are written with."""
     sizes: dict[str, str]
     """By place of numbers that point into an input: the place of what bounds them."""
     offsets: dict[str, int] = field(default_factory=dict)
@@ -82,7 +84,7 @@ class _Growing:
         if copy == 0:
             return word
         if (copy, word) not in self.words:
-            letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if word.isupper() else "abcdefghijklmnopqrstuvwxyz"
+            letters = [one for one in self.letters if one.isupper() == word[0].isupper()]
             length = max(len(word), _LONG_WORD + 1)
             for _ in range(8):
                 made = "".join(self.source.choices(letters, k=length))
@@ -103,11 +105,14 @@ def grow(model: InputModel, known: Sequence[Values], *, seed: int, most_items: i
         most_items: numbers, words or characters in it, about.
     """
     source = random.Random(seed)
-    pools = source.sample(_POOLS, len(_POOLS)) if _has_words(known) else [0]
+    words = _words(known)
+    stand_for_something = len(words) >= _ENOUGH_WORDS and max(map(len, words)) >= _LONG_WORD
+    pools = source.sample(_POOLS, len(_POOLS)) if stand_for_something else [0]
+    letters = "".join(sorted(set().union(*words))) if words else ""
     # A few long ones, or many short ones.
     tries = [(pool, some) for pool in pools for some in ([source.choice(known)], known)]
     for pool, some in tries if source.random() < 0.5 else reversed(tries):
-        growing = _Growing(model, source, most_items, pool, _find_sizes(model))
+        growing = _Growing(model, source, most_items, pool, letters, _find_sizes(model))
         made = growing.grow(some)
         if made is not None and not model.find_fault(made):
             return made
@@ -156,10 +161,10 @@ def _find_sizes(model: InputModel) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _has_words(known: Sequence[Values]) -> bool:
-    """Whether words stand for something, as names do: there are several, and longer ones than a letter."""
-    words: set[str] = set()
+def _words(known: Sequence[Values]) -> set[str]:
+    """Return the words in lists: where there are several, and longer ones than a letter, they are names."""
+    found: set[str] = set()
     for values in known:
         for value in values:
-            words |= set(_WORD.findall(repr(value))) if isinstance(value, list) else set()
-    return len(words) >= _ENOUGH_WORDS and max(map(len, words)) >= _LONG_WORD
+            found |= set(_WORD.findall(repr(value))) if isinstance(value, list) else set()
+    return found

@@ -18,9 +18,17 @@ from typing import Any, NamedTuple
 from microcoder.dataset.inputs.constraints import Relation, Term, find_group_rows, read_relations
 from microcoder.dataset.inputs.layouts import Values
 from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape, holds, infer_shape, is_level_order, is_tree
+from microcoder.dataset.process.completeness import WRITTEN, plain_formulae, read_number
 from microcoder.dataset.process.sections import split
 
-_ENOUGH_ROWS, _ENOUGH_EDGES = 12, 5
+_NUMBERS = re.compile(WRITTEN)
+_LENGTHS = re.compile(
+    rf"(?:at most|no more than|up to|maximum|between \d+ and|från \d+ till|högst|max(?:imalt)?) ({WRITTEN})\s+"
+    r"(?:\S+ ){0,3}?(?:characters?|letters?|symbols?|tecken|bokstäver)"
+)
+_NEARLY, _LARGE = 1.25, 100
+"""A number of the statement that is no more than so many times what was seen, which is no small one, is its bound."""
+_ENOUGH_ROWS, _ENOUGH_EDGES = 20, 5
 """Of tables, to tell a rule from chance."""
 
 
@@ -147,8 +155,31 @@ def learn(
     lows = {one.right.place for one in relations if one.operator != "=="}
     bounded = lows & {one.left.place for one in relations if one.operator != "=="}
     relations |= dict.fromkeys([*_seen_relations(numbers, bounded), *_ordered_columns(numbers)])
+    relations |= dict.fromkeys(_mentioned_bounds(numbers, relations, told) if statement is not None else ())
     facts = tuple(_number_facts(names, numbers, told))
     return InputModel(tuple(names), shapes, tuple(relations), facts, tuple(_trees(names, shapes, known)))
+
+
+def _mentioned_bounds(
+    numbers: Sequence[Mapping[str, Sequence[float]]], relations: Collection[Relation], told: str
+) -> Iterator[Relation]:
+    """Yield bounds of places that have none: those in words, `at most 100 characters`, and numbers nearly reached."""
+    bounded = {one.left.place for one in relations if one.operator != "=="}
+    bounded |= {term.place for one in relations if one.operator == "==" for term in (one.left, one.right)}
+    text = plain_formulae(told)
+    mentioned = [number for one in _NUMBERS.finditer(text) if (number := read_number(one[0])) is not None]
+    lengths = [number for one in _LENGTHS.finditer(text) if (number := read_number(one[1])) is not None]
+    for place in numbers[0]:
+        seen = [number for one in numbers for number in one.get(place, ())]
+        if place in bounded or not seen or re.search(r"\[\d\]$", place):
+            continue
+        is_text = place.endswith("[]#") and f"{place[:-1]}[]" not in numbers[0]
+        high = max(seen)
+        near = [one for one in mentioned if high <= one <= _NEARLY * high and high >= _LARGE]
+        is_fixed = len(seen) >= _ENOUGH_ROWS and min(seen) == high
+        said = [one for one in lengths if high <= one] if is_text and not is_fixed else []
+        if said or near:
+            yield Relation(Term(place, 0.0), "<=", Term("", min(said or near)))
 
 
 def _ordered_columns(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:

@@ -209,7 +209,9 @@ def is_tree(value: list[Any]) -> bool:
             return False
         parent[one] = other
     nodes = set(parent)
-    return len(nodes) == len(value) + 1 and nodes in (set(range(len(nodes))), set(range(1, len(nodes) + 1)))
+    return not value or (
+        len(nodes) == len(value) + 1 and nodes in (set(range(len(nodes))), set(range(1, len(nodes) + 1)))
+    )
 
 
 FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingProxyType(
