@@ -14,12 +14,12 @@ from microcoder.dataset.generation.answers import MadeInput
 from microcoder.dataset.generation.making import Understanding, digest_input, seed_of
 from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.dataset.inputs.drawing import PROFILES, draw
-from microcoder.dataset.inputs.growing import grow
+from microcoder.dataset.inputs.growing import grow, zoom
 from microcoder.dataset.inputs.mutating import MUTATIONS, mutate
 from microcoder.formats.candidates import Candidate, Origin
 
 _BYTES_PER_ITEM = 12
-_GROWN = "grown/beside"
+_GROWN = {"grown/beside": grow, "grown/zoomed": zoom}
 _SHARES = (1, 2, 8, 64, 1024)
 """Of the largest size, what the rounds try: all, half, ..."""
 _EACH = 2
@@ -50,7 +50,7 @@ def make_inputs(
         is_large_alone: make no small ones.
     """
     making = _Making(candidate.id, understanding, settings, dropped, are_checked)
-    large = [*(f"drawn/{name}" for name, profile in PROFILES.items() if profile.is_full), _GROWN]
+    large = [*(f"drawn/{name}" for name, profile in PROFILES.items() if profile.is_full), *_GROWN]
     small = [*(f"drawn/{name}" for name, profile in PROFILES.items() if not profile.is_full)]
     kinds = [*small, *(f"mutated/{name}" for name in MUTATIONS)]
     num_large = min(settings.max_inputs, _EACH * len(large))
@@ -113,7 +113,7 @@ class _Making:
             is_stretched = self.are_checked and about_bytes > 0
             values = draw(model, name, seed=seed, most_items=most_items, is_stretched=is_stretched)
         elif how == "grown":
-            values = grow(model, [values for _, values in known], seed=seed, most_items=most_items)
+            values = _GROWN[kind](model, [values for _, values in known], seed=seed, most_items=most_items)
         else:
             text, parent_values = known[seed % len(known)]
             parent = digest_input(text)

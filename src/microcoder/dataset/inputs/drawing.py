@@ -322,7 +322,7 @@ class _Draw:
         if shape.item.kind == "list" and not shape.item.columns and self._orders(f"{place}[]"):
             items = [self._ordered(f"{place}[]", item) for item in items]
         if shape.grid is not None:
-            items = shape.grid.arrange(items, self.random)
+            items = shape.grid.arrange([str(item) for item in items], self.random)
         return _arrange(items, shape, self.random)
 
     def _tree(self, place: str, row: Shape, length: int) -> list[Any]:

@@ -1,13 +1,16 @@
-"""Large inputs made of known ones, side by side: what is promised of each of them is kept.
+"""Large inputs made of known ones, side by side or by zooming in: what is promised of each of them is often kept.
 
-Lists are joined. Numbers that point into an input, such as the nodes of an edge, are moved behind those of the copies
-before, and the numbers that bound them are summed up. Words get other letters in each copy, the same ones for one word.
+Side by side, lists are joined. Numbers that point into an input, such as the nodes of an edge, are moved behind those
+of the copies before, and the numbers that bound them are summed up. Words get other letters in each copy, the same ones
+for one word. A picture is made larger, each of its cells a square.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +22,8 @@ _WORD = re.compile(r"[A-Za-z]+")
 _ENOUGH_WORDS, _LONG_WORD = 4, 3
 _POOLS = (0, 1, 20, 1 << 30)
 """In how many ways words are written again at most: a problem may bound how many there are."""
-_MOST_COPIES = 50_000
+_MOST_COPIES, _MOST_ZOOMED = 50_000, 6
+_CELLS_PER_ITEM = 8
 
 
 @dataclass(slots=True)
@@ -117,6 +121,51 @@ def grow(model: InputModel, known: Sequence[Values], *, seed: int, most_items: i
         if made is not None and not model.find_fault(made):
             return made
     return None
+
+
+def zoom(model: InputModel, known: Sequence[Values], *, seed: int, most_items: int) -> Values | None:
+    """Return a known input with a larger picture, each cell as a square of cells; None where none has a picture.
+
+    Args:
+        model: what inputs look like.
+        known: inputs.
+        seed: of all random choices.
+        most_items: as in `grow`; a cell is a part of one.
+    """
+    source = random.Random(seed)
+    pictures = [at for at, shape in enumerate(model.shapes) if shape.kind == "list" and "rectangular" in shape.facts
+                and shape.item is not None and shape.item.kind == "text"]  # fmt: skip
+    for values in source.sample(known, min(len(known), _MOST_ZOOMED)) if len(pictures) == 1 else ():
+        name, rows = model.names[pictures[0]], list(values[pictures[0]])
+        area = sum(map(len, rows))
+        numbers = dict(_sizes_of(model, values))
+        tops = [_limit(model, f"{name}#") // max(1, len(rows))]
+        factor = min([*tops, math.isqrt(_CELLS_PER_ITEM * most_items // max(1, area))])
+        if factor < 2:
+            continue
+        larger = ["".join(letter * factor for letter in row) for row in rows for _ in range(factor)]
+        made = list(values)
+        grid = model.shapes[pictures[0]].grid
+        made[pictures[0]] = larger if grid is None else _mark_once(larger, grid.marks)
+        sizes = {f"{name}#": len(larger), f"{name}[]#": len(larger[0])}
+        for one in model.relations:
+            for this, that in ((one.left, one.right), (one.right, one.left)):
+                if one.operator == "==" and this.place in numbers and this.place in model.names and that.place in sizes:
+                    made[model.names.index(this.place)] = int(sizes[that.place] + that.number - this.number)
+        if not model.find_fault(tuple(made)):
+            return tuple(made)
+    return None
+
+
+def _mark_once(rows: list[str], marks: str) -> list[str]:
+    """Return rows with each mark left where it stands first; elsewhere the commonest other letter stands for it."""
+    others = Counter(letter for letter in "".join(rows) if letter not in marks)
+    common = others.most_common(1)[0][0] if others else ""
+    text = "\n".join(rows)
+    for mark in marks if common else "":
+        before, _, after = text.partition(mark)
+        text = before + mark + after.replace(mark, common)
+    return text.split("\n")
 
 
 def _join(values: Sequence[Any], total: int | None) -> Any:

@@ -129,7 +129,7 @@ class Read:
         counted = {column.pop() for column in columns if len(column) == 1}
         widths = {name: self.widths(name) for name in tables if len(self.values) > 1}
         pieces = {name for name, item in named if item.form == "rows" and item.of == 0 and item.width > 1}
-        return pieces | frozenset(
+        return frozenset(pieces) | frozenset(
             name for name, seen in widths.items() if len(seen) == 1 and seen != {1} and not seen <= counted
         )
 

@@ -205,7 +205,7 @@ def _trees(names: Sequence[str], shapes: Sequence[Shape], known: Sequence[Values
 
 def _loosest(of_groups: Sequence[Relation], said: Sequence[Relation]) -> list[Relation]:
     """Return the widest of the bounds that groups of tests have, for places that are not bounded otherwise."""
-    bounded = {one.left.place for one in said if one.operator != "==" and not one.right.places}
+    bounded = {place for one in said if one.operator != "==" and not one.right.places for place in one.left.places}
     widest: dict[str, Relation] = {}
     for one in of_groups:
         place = one.left.place

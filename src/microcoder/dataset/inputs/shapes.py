@@ -232,7 +232,7 @@ FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingP
         ),
         "no_loops": (
             lambda value: all(row[0] != row[1] for row in value),
-            r"graph|edges?\b|road|self-?loop|connect|!=",
+            r"graph|edges?\b|road|self-?loop|connect|!=|≠|\\neq?\b",
         ),
         "no_double_edges": (
             lambda value: len({frozenset(map(repr, row[:2])) for row in value}) == len(value),
