@@ -112,6 +112,8 @@ class InputKit(Record):
 
     programs: tuple[InputProgram, ...] = ()
     recipes: tuple[InputRecipe, ...] = ()
+    flags: tuple[tuple[str, ...], ...] = ()
+    """What validators are called with in one group of tests or another: an input is valid by those of one group."""
     left_out: tuple[str, ...] = ()
     """What of it could not be read, and why."""
 

@@ -40,6 +40,8 @@ _SCRIPT = re.compile(r"data/[^/]*gen[^/]*\.sh")
 """Also `donotuse_generator.sh`: that its tests are final is no reason to make no further ones."""
 _TOOL = re.compile(r"^[ \t]*tc[ \t]*\(\)", re.MULTILINE)
 """Of the script that defines the commands."""
+_SETTINGS_OF_GROUPS = ("testdata.yaml", "test_group.yaml")
+_FLAGS = re.compile(r"^input_validator_(?:flags|args):[ \t]*([^\n#]{1,300})", re.MULTILINE)
 _MOST_RECIPES = 2000
 _BUNDLE = """\
 import importlib.abc, importlib.util, sys
@@ -98,8 +100,20 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
     else:
         scripts = (text for name, text in sorted(files.items()) if _SCRIPT.fullmatch(name) and not _TOOL.search(text))
         _Script(reading).read(next(scripts, ""))
-    programs = (*reading.generators.values(), *validators)
-    return InputKit(programs=programs, recipes=tuple(reading.recipes), left_out=tuple(dict.fromkeys(reading.left_out)))
+    return InputKit(
+        programs=(*reading.generators.values(), *validators),
+        recipes=tuple(reading.recipes),
+        flags=tuple(dict.fromkeys([*_read_flags(files), *reading.flags])),
+        left_out=tuple(dict.fromkeys(reading.left_out)),
+    )
+
+
+def _read_flags(files: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    """Yield the flags of the input validators in each group of tests, as its `testdata.yaml` has them."""
+    for name in sorted(files):
+        found = _FLAGS.search(files[name]) if posixpath.basename(name) in _SETTINGS_OF_GROUPS else None
+        if found:
+            yield tuple(found[1].strip().strip("'\"").split())
 
 
 @dataclass(slots=True)
@@ -109,6 +123,7 @@ class _Reading:
     files: Mapping[str, str]
     generators: dict[str, InputProgram] = field(default_factory=dict)
     recipes: list[InputRecipe] = field(default_factory=list)
+    flags: list[tuple[str, ...]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def validators(self) -> list[InputProgram]:
@@ -322,6 +337,7 @@ class _Script:
             self._group = "sample"
         elif command == "limits":
             self._flags[self._group] = tuple(arguments)
+            self._reading.flags.append(tuple(arguments))
         elif command == "compile" and arguments:
             path = f"data/{arguments[0]}"
             made = self._reading.program(posixpath.normpath(path), "generator")

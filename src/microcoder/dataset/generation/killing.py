@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,8 +91,7 @@ def choose_tests(tests: Sequence[MadeTest], killers: Sequence[set[int]], *, most
         most: how many to keep.
         num_large: of those, large ones that are kept whatever they kill.
     """
-    large = sorted((n for n, one in enumerate(tests) if one.is_large), key=lambda n: (-len(tests[n].test.input), n))
-    chosen = large[: min(num_large, most)]
+    chosen = _spread_large(tests)[: min(num_large, most)]
     left = [set(failed) for failed in killers if failed and not failed & set(chosen)]
     while left and len(chosen) < most:
         catches: dict[int, int] = {}
@@ -113,3 +113,13 @@ def choose_tests(tests: Sequence[MadeTest], killers: Sequence[set[int]], *, most
             if numbers and len(chosen) < most:
                 chosen.append(numbers.pop())
     return sorted(chosen)
+
+
+def _spread_large(tests: Sequence[MadeTest]) -> list[int]:
+    """Return the numbers of the large tests: of each kind in turn the longest that is left."""
+    longest = sorted((n for n, one in enumerate(tests) if one.is_large), key=lambda n: (-len(tests[n].test.input), n))
+    by_kind: dict[str, list[int]] = {}
+    for number in longest:
+        by_kind.setdefault(tests[number].origin.kind, []).append(number)
+    turns = itertools.zip_longest(*by_kind.values())
+    return [number for turn in turns for number in turn if number is not None]

@@ -1,22 +1,18 @@
-"""Inputs made from what is known of a problem: drawn from the model of its inputs, and mutated from known ones."""
+"""What is understood of a problem's inputs: their layout, and the model of their values."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from microcoder.dataset.generation.answers import MadeInput
-from microcoder.dataset.generation.settings import GenerateSettings
-from microcoder.dataset.inputs.drawing import PROFILES, draw
+from microcoder.dataset.inputs.constraints import find_group_rows, read_relations
 from microcoder.dataset.inputs.layouts import Read, Values, read_texts, split_repeated
-from microcoder.dataset.inputs.model import InputModel, learn
-from microcoder.dataset.inputs.mutating import MUTATIONS, mutate
+from microcoder.dataset.inputs.model import InputModel, collect_numbers, learn, meets
 from microcoder.dataset.process.sections import split
-from microcoder.formats.candidates import Candidate, Origin
+from microcoder.formats.candidates import Candidate
 from microcoder.signatures import find_head
 from microcoder.types import TestCase
 
@@ -24,7 +20,13 @@ _MOST_KNOWN = 30
 """Known inputs that are learnt from."""
 _MOST_KNOWN_BYTES = 1 << 16
 _BYTES_PER_ITEM = 12
-_IDENTIFIER = re.compile(r"[$`*]\\?([A-Za-z])(?:_\{?\w{1,3}\}?)?[$`*]|\$([A-Za-z])_|\b([A-Za-z])(?=\s*(?:<=|≤|\\le))")
+_FORMULA = re.compile(
+    r"\$([^$\n]{1,200}(?:\n[^$\n]{1,200})?)\$|[`*]([A-Za-z](?:_\w)?)[`*]|\b([A-Za-z](?:_\w)?)(?=\s*(?:<=|≤))"
+)
+_COMMAND = re.compile(r"\\[A-Za-z]+|\b[A-Za-z]{2,}\b|[{}]")
+_NAME = re.compile(r"(?<![A-Za-z_\d])([A-Za-z])(?![A-Za-z])(?:_ ?([A-Za-z0-9]))?")
+_SUBSCRIPTED = re.compile(r"(?<![A-Za-z_\\])([A-Za-z])_")
+_DOTS = re.compile(r"\\[lc]?dots|…|\.\.\.")
 
 
 def digest_input(text: str) -> str:
@@ -109,84 +111,53 @@ def _lines(text: str) -> list[int]:
 
 
 def _name_slots(read: Read, statement: str) -> dict[str, str]:
-    """Return the places of the names that the input section introduces, where it has one for each place."""
-    section = split(statement).input
-    found = [next(filter(None, match.groups())) for match in _IDENTIFIER.finditer(section)]
-    names = list(dict.fromkeys(found))
-    slots = read.slots
-    if len(names) != len(slots):
-        return {}
+    """Return the places of the names that the input section introduces, in the order of both.
+
+    Of several ways to read the names, that is taken whose bounds no known input contradicts and most of them tell of.
+    """
+    names, slots = find_names(split(statement).input), list(read.slots)
+    twins = [name for at, name in enumerate(names) if name.upper() not in names[:at]]
+    ways = {tuple(one): _align(one, slots, read) for one in (names, [n for n in twins if n not in "ijk"], twins)}
+    numbers = [collect_numbers(read.layout.names, values) for values in read.values]
+    seen_places = set().union(*numbers)
+
+    def rate(places: dict[str, str]) -> tuple[int, int]:
+        said = read_relations(find_group_rows(statement)[0], read.layout.names, places)
+        told = [one for one in said if {*one.left.places, *one.right.places} & seen_places]
+        held = [one for one in told if all(meets(one, seen) for seen in numbers)]
+        return 4 * len(held) - 3 * len(told), len(held)
+
+    return max(ways.values(), key=rate)
+
+
+def _align(names: list[str], slots: list[str], read: Read) -> dict[str, str]:
+    """Return places by name; where there are fewer names than places, only those before the first list are sure."""
+    if len(names) < len(slots):
+        texts = {name for name, value in zip(read.layout.names, read.values[0], strict=True) if isinstance(value, str)}
+        leading = next((at for at, slot in enumerate(slots) if "[" in slot or slot in texts), len(slots))
+        slots = slots[:leading]
+        if len(names) < leading or any(name.endswith("[]") for name in names[:leading]):
+            return {}
     # `a_i` is written for an item; the bare name would be a number of its own.
     places: dict[str, str] = {}
-    for name, slot in zip(names, slots, strict=True):
+    for found, slot in zip(names, slots, strict=False):
+        name = found.removesuffix("[]")
         places |= {name: slot} if "[" not in slot else {f"{name}_i": slot, f"{name}i": slot, name: slot}
     return places
 
 
-def make_inputs(
-    candidate: Candidate,
-    understanding: Understanding,
-    settings: GenerateSettings,
-    dropped: Counter[str],
-    *,
-    most_bytes: int,
-    is_large_alone: bool = False,
-) -> list[MadeInput]:
-    """Return made inputs, each once: drawn by every profile and mutated from known ones, in turn, then large ones.
+def find_names(section: str) -> list[str]:
+    """Return the names of one letter in the formulae of an input section, in order.
 
-    Args:
-        candidate: whose inputs they are.
-        understanding: what they look like.
-        settings: how many.
-        dropped: counts tries that gave none.
-        most_bytes: of a large input.
-        is_large_alone: make no small ones.
+    `N` and `t_0` are names; `a_1, ..., a_N` is one too, given as `a[]`. A letter that only numbers others, such as the
+    `i` of `a_i`, is left out.
     """
-    making = _Making(candidate.id, understanding, settings, dropped)
-    large = [name for name, profile in PROFILES.items() if profile.is_full]
-    small = [name for name in PROFILES if name not in large]
-    kinds = [f"drawn/{name}" for name in small] + [f"mutated/{name}" for name in MUTATIONS]
-    num_large = min(settings.max_inputs, 2 * len(large))
-    for number in range(0 if is_large_alone else 2 * settings.max_inputs):
-        if len(making.made) >= settings.max_inputs - num_large:
-            break
-        making.add(kinds[number % len(kinds)], number, settings.max_test_bytes)
-    for number in range(num_large):
-        making.add(f"drawn/{large[number % len(large)]}", number, most_bytes)
-    return making.made
-
-
-@dataclass(slots=True)
-class _Making:
-    """Inputs made so far."""
-
-    problem_id: str
-    understanding: Understanding
-    settings: GenerateSettings
-    dropped: Counter[str]
-    made: list[MadeInput] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
-
-    def add(self, kind: str, number: int, most_bytes: int) -> None:
-        """Make one of a kind, if it can be and is new."""
-        model, known = self.understanding.model, self.understanding.known
-        seed = seed_of(self.settings.seed, self.problem_id, kind, number)
-        how, _, name = kind.partition("/")
-        parent = ""
-        if how == "drawn":
-            values = draw(model, name, seed=seed, most_items=most_bytes // _BYTES_PER_ITEM)
-        else:
-            text, parent_values = known[seed % len(known)]
-            parent = digest_input(text)
-            values = mutate(model, parent_values, name, seed=seed)
-        if values is None:
-            self.dropped["not met the model of inputs"] += 1
-            return
-        text = self.understanding.write(values)
-        if text.strip() in self.seen or any(text.strip() == one.strip() for one, _ in known):
-            self.dropped["made twice"] += 1
-        elif len(text) > most_bytes:
-            self.dropped["too long"] += 1
-        else:
-            self.seen.add(text.strip())
-            self.made.append(MadeInput(text, Origin(kind=kind, seed=seed, parent=parent), "generated"))
+    formulae = [next(filter(None, one.groups())) for one in _FORMULA.finditer(section)]
+    listed = {one for formula in formulae if _DOTS.search(formula) for one in _SUBSCRIPTED.findall(formula)}
+    found: dict[str, None] = {}
+    for formula in formulae:
+        for letter, subscript in _NAME.findall(_COMMAND.sub(" ", formula)):
+            is_item = letter in listed or (subscript and not subscript.isdigit())
+            found.setdefault(f"{letter}[]" if is_item else f"{letter}_{subscript}" if subscript else letter)
+    indices = {subscript for formula in formulae for _, subscript in _NAME.findall(_COMMAND.sub(" ", formula))}
+    return [name for name in found if name not in indices & set("ijk")]

@@ -10,7 +10,7 @@ from microcoder.dataset.generation.answers import AT_ONCE, MOST_BYTES, MadeInput
 from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.evaluator import Execution, Invocation, Judge
-from microcoder.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
+from microcoder.formats.candidates import Candidate, InputProgram, InputRecipe, Origin
 from microcoder.types import Program
 
 _MEMORY_MIB = 2048
@@ -124,17 +124,6 @@ def read_output(run: Execution, settings: GenerateSettings, dropped: Counter[str
     except UnicodeDecodeError:
         dropped["generator wrote no text"] += 1
         return ""
-
-
-def ask_validators(
-    judge: Judge, kit: InputKit, made: Sequence[MadeInput], settings: GenerateSettings, dropped: Counter[str]
-) -> list[MadeInput]:
-    """Return the inputs made here that a package's validators accept, by the flags of its last, widest group."""
-    validators = [one for one in kit.programs if one.role == "validator"]
-    if not validators:
-        return list(made)
-    widest = kit.recipes[-1] if kit.recipes else InputRecipe(group="")
-    return find_valid(judge, validators, [(one, widest) for one in made], settings, dropped)
 
 
 def find_valid(

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.generation.answers import Answering, MadeInput, MadeTest
+from microcoder.dataset.generation.drawn import make_inputs
 from microcoder.dataset.generation.killing import WrongProgram, choose_tests, find_killers
-from microcoder.dataset.generation.making import make_inputs, seed_of, understand
+from microcoder.dataset.generation.making import seed_of, understand
 from microcoder.dataset.generation.model import ask_for_inputs
 from microcoder.dataset.generation.mutants import make_mutants
-from microcoder.dataset.generation.packages import ask_validators, run_kit
+from microcoder.dataset.generation.packages import run_kit
 from microcoder.dataset.generation.settings import GenerateSettings
+from microcoder.dataset.generation.validators import Validators
 from microcoder.dataset.process.samples import count_hidden
 from microcoder.dataset.rejections import reject
 from microcoder.dataset.verify.plans import language_of
@@ -152,10 +154,18 @@ def _find_inputs(
         dropped[f"not drawn: {understanding}"] += 1
     else:
         most_bytes = settings.max_large_bytes if knows_slow(candidate) else settings.max_test_bytes
-        drawn = make_inputs(
-            candidate, understanding, settings, dropped, most_bytes=most_bytes, is_large_alone=is_large_alone
+        known = [test.input for test in candidate.tests]
+        validators = Validators(answering.judge, candidate.kit, known, settings, dropped)
+        inputs += make_inputs(
+            candidate,
+            understanding,
+            settings,
+            dropped,
+            most_bytes=most_bytes,
+            accept=validators.accept,
+            are_checked=validators.are_asked,
+            is_large_alone=is_large_alone,
         )
-        inputs += ask_validators(answering.judge, candidate.kit, drawn, settings, dropped)
     if len(inputs) < settings.min_hidden_tests and endpoint is not None:
         inputs += ask_for_inputs(endpoint, answering.judge, candidate, settings, dropped)
     seen = {test.input.strip() for test in candidate.tests}

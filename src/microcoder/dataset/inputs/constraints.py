@@ -32,7 +32,8 @@ _OPERATOR = re.compile(r"\s*(<=|>=|==|<|>)\s*")
 _COLUMNS = re.compile(r"\b(\w+)\[\w\]\s*(?:=|==)\s*[\[(]([^\])\n]{1,80})[\])]")
 _LENGTH = re.compile(r"\.(?:length|size(?:\(\))?|len)")
 _TURNED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "=="}
-_MOST_TEXT, _MOST_TOKENS, _MOST_POWER = 20_000, 24, 6
+_GROUPS = re.compile(r"\b(?:sub-?tasks?|groups?|(?:test|del)?grupp(?:er)?|deluppgift)\b", re.IGNORECASE)
+_MOST_TEXT, _MOST_TOKENS, _MOST_POWER, _MOST_DIGITS = 20_000, 24, 6, 300
 
 
 class Term(NamedTuple):
@@ -86,6 +87,10 @@ def read_relations(
         places: further names and the places that they stand for.
     """
     text = re.sub(r"\\lfloor\b|⌊", "floor(", re.sub(r"\\rfloor\b|⌋", ")", statement[:_MOST_TEXT]))
+    text = re.sub(r"\\d?frac\{([^{}]{1,60})\}\{([^{}]{1,60})\}", r"((\1)/(\2))", re.sub(r"\\(min|max)\b", r"\1", text))
+    text = re.sub(r"(?<![A-Za-z_])([A-Za-z])\(", r"\1*(", text)
+    # What two differing numbers are bounded by, each is.
+    text = re.sub(r"(?<=\w)\s*(?:\\neq?(?![a-zA-Z])|≠|!=)\s*(?=\w)", ", ", text)
     text = re.sub(r"[ ]+and[ ]+", ", ", plain_formulae(text))
     columns = {**_read_columns(text, parameters), **places}
 
@@ -93,7 +98,7 @@ def read_relations(
         return _place(found, parameters, columns)
 
     relations: dict[Relation, None] = {}
-    for line in text.split("\n"):
+    for line in _each_of(text, columns):
         parts = _OPERATOR.split(line)
         for position in range(0, len(parts) - 2, 2):
             operator = parts[position + 1]
@@ -106,6 +111,27 @@ def read_relations(
                     if (made.left.place or made.right.place) and made.left != made.right:
                         relations.setdefault(made)
     return tuple(relations)
+
+
+def find_group_rows(statement: str) -> tuple[str, str]:
+    """Return a statement without the rows of its table of test groups, and these rows: they bound their group alone."""
+    rest: list[str] = []
+    rows: list[str] = []
+    is_inside = False
+    for line in statement.split("\n"):
+        is_row = line.lstrip().startswith("|")
+        is_inside = is_row and (is_inside or _GROUPS.search(line) is not None)
+        (rows if is_inside else rest).append(line)
+    return "\n".join(rest), "\n".join(cell for row in rows for cell in row.split("|"))
+
+
+def _each_of(text: str, places: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines, those on `m_i` once for each of `m_1`, `m_2`, ... where these are what has places."""
+    for line in text.split("\n"):
+        families = {one for one in re.findall(r"\b([A-Za-z])_[ijk]\b", line) if f"{one}_1" in places}
+        numbers = sorted({name[2:] for name in places if name[:1] in families and re.fullmatch(r"\w_\d", name)})
+        found = [re.sub(rf"\b({'|'.join(sorted(families))})_[ijk]\b", rf"\g<1>_{one}", line) for one in numbers]
+        yield from found or [line]
 
 
 def _terms_before(text: str, name: Callable[[str], str]) -> list[Term]:
@@ -124,7 +150,7 @@ def _terms_after(text: str, name: Callable[[str], str], *, is_last: bool) -> lis
     """Return the terms that stand right after an operator."""
     items = None if is_last else _split_list(text, name)
     if items is None:
-        tokens = _tokens(text)
+        tokens = list(itertools.islice(_TOKEN.finditer(text), _MOST_TOKENS))
         for end in range(len(tokens), 0, -1):
             is_whole = all(a.end() == b.start() for a, b in _pairs(tokens[:end])) and tokens[0].start() == 0
             if is_whole and (term := _term(tokens[:end], name)) is not None:
@@ -161,11 +187,14 @@ def _term(tokens: Sequence[re.Match[str]], name: Callable[[str], str]) -> Term |
     source, places, is_operand = "", [], False
     for token in tokens:
         if token["number"]:
-            number = read_number(token["number"])
+            number = _read_number(token["number"])
             if number is None or (is_operand and number >= 0):
                 return None
             source += f"{number:+.17g}" if is_operand else f"({number:.17g})"
         elif token["name"]:
+            if is_operand:
+                # Words of a sentence are no product.
+                return None
             source += f"v{len(places)}"
             places.append(name(token["name"]))
         else:
@@ -187,6 +216,12 @@ def _term(tokens: Sequence[re.Match[str]], name: Callable[[str], str]) -> Term |
         return formula
     value = formula.evaluate({})
     return None if value is None or not math.isfinite(value) else Term("", float(value))
+
+
+def _read_number(text: str) -> float | None:
+    power = re.fullmatch(r"10\^\(?(\d{3})\)?", text.replace(" ", ""))
+    # A text that is asked for its digits has more of them than other bounds.
+    return 10.0 ** int(power[1]) if power and int(power[1]) < _MOST_DIGITS else read_number(text)
 
 
 def _is_allowed(tree: ast.expr) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +16,8 @@ from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape
 
 _TRIES, _TRIES_LARGE = 24, 4
 _MOST_STEPS = 300
+_MOST_PRIME = 10**12
+_CHARACTERS_PER_ITEM = 8
 _MOST_ITEMS = 20_000
 """Of one drawn input, whatever the statement allows: an input is text that is stored."""
 _SLACK = 12
@@ -34,6 +38,8 @@ class Profile:
     """Values lie within so many of each other; None: the whole range."""
     at_edges: bool = False
     """Values are the least or the greatest."""
+    at_top: bool = False
+    """Values are the greatest, or close to it."""
     is_full: bool = False
     """Lengths are the greatest possible."""
 
@@ -50,6 +56,7 @@ PROFILES: MappingProxyType[str, Profile] = MappingProxyType(
         "large": Profile(_MOST_ITEMS, None, is_full=True),
         "large_ties": Profile(_MOST_ITEMS, 4, is_full=True),
         "large_level": Profile(_MOST_ITEMS, 0, is_full=True),
+        "large_top": Profile(_MOST_ITEMS, None, at_top=True, is_full=True),
     }
 )
 """By name; the lineage of a test names the profile that it was drawn by."""
@@ -65,40 +72,57 @@ class _Draw:
     """Numbers drawn so far, by place: what is drawn later is bounded by them."""
     spans: dict[str, Range] = field(default_factory=dict)
     """By place: the part of its range that this input's values are drawn from."""
+    is_stretched: bool = False
+    """Lists whose length nothing bounds are as long as there is room for."""
+    common: dict[str, Range] = field(default_factory=dict)
+    """By place: the range that it has together with those that are equal to it."""
+    depth: int = 0
+    """Lists that what is drawn now is inside of; `most_items` is its share already."""
     _open: set[str] = field(default_factory=set)
     """Places whose range is being found."""
+    _known_orders: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By place of a row: columns of which the first is never more than the second."""
 
     def number(self, place: str, shape: Shape | None, *, is_length: bool = False) -> int:
         """Draw the number of a place that has one, bounded by those that it depends on."""
         if place in self.known:
             return self.known[place]
-        limits = self._range(place, shape, is_length=is_length)
+        limits = self.common.get(place) or self._range(place, shape, is_length=is_length)
         if is_length:
-            high = min(limits.high, max(limits.low, self._most(place, shape)))
+            stretched = self._most(place, shape) if self.is_stretched and not self._has_top(place) else 0
+            high = max(limits.low, min(max(limits.high, stretched), self._most(place, shape)))
             room = min(high, limits.low + self.profile.most_length)
             drawn = high if self.profile.is_full else self.random.randint(limits.low, room)
             drawn = self._with_facts(place, drawn, limits)
         else:
             drawn = self._with_facts(place, self._within(self._narrow(limits)), limits)
+            if self.profile.is_full and self._is_size(place):
+                drawn = limits.high
+            elif self.profile.is_full and self.random.random() < 0.5:
+                drawn = self._hard(drawn, limits)
         self.known[place] = drawn
         return drawn
 
     def _most(self, place: str, shape: Shape | None) -> int:
         """Return how many items there may be for all of the input to be no larger than it may."""
         outer = place.removesuffix("[]#") + "#"
-        if outer != place and outer in self.known:
-            return self.most_items // max(1, self.known[outer])
-        if outer != place and "[" not in outer:
+        if outer != place and outer in self.known and not self.depth:
+            each = _CHARACTERS_PER_ITEM if shape is not None and shape.kind == "text" else 1
+            return each * self.most_items // max(1, self.known[outer])
+        if outer != place and "[" not in outer and outer not in self.known:
             # Drawn before the list around it, of which it may be the length too.
             return math.isqrt(self.most_items)
         inner = shape.item if shape else None
+        if shape is not None and shape.kind == "text":
+            return self.most_items * _CHARACTERS_PER_ITEM
         if inner is None or inner.kind not in ("list", "text"):
             return self.most_items
         if inner.columns:
             return self.most_items // len(inner.columns)
         # Many short ones, or as many as each is long.
         longest = self.model.range_of(f"{place[:-1]}[]#", self.known, inner, is_length=True).high
-        return max(math.isqrt(self.most_items), self.most_items // max(1, longest))
+        most = self.most_items * (_CHARACTERS_PER_ITEM if inner.kind == "text" else 1)
+        return max(math.isqrt(most), most // max(1, longest))
 
     def span(self, place: str, shape: Shape) -> Range:
         """Return what the values of a place are drawn from in this input."""
@@ -112,9 +136,43 @@ class _Draw:
         for one in self.model.relations:
             if one.left.place == place and one.operator != "==":
                 for other in one.right.places:
-                    self._settle(other)
+                    if not (self._is_capped(place) and self._is_below(other, place)):
+                        self._settle(other)
         self._open.discard(place)
         return self.model.range_of(place, self.known, shape, is_length=is_length)
+
+    def equal(self, more: Mapping[str, float]) -> None:
+        """Draw numbers of which each is so much more than the first one, which is bounded as all of them are."""
+        first, *_ = more
+        known = next((place for place in more if place in self.known), None)
+        if known is not None:
+            drawn = self.known[known] - more[known]
+        else:
+            ranges = {place: self._range(place, _shape_at(self.model, place), is_length=True) for place in more}
+            bounded = {place for one in self.model.relations if one.operator != "==" for place in one.left.places}
+            low = max(limits.low - more[place] for place, limits in ranges.items())
+            high = min(ranges[place].high - more[place] for place in bounded & {*more} or more)
+            self.common[first] = Range(int(low), int(max(low, high)))
+            drawn = self.number(first, _shape_at(self.model, first), is_length=True)
+        for place, gap in more.items():
+            self.known.setdefault(place, int(drawn + gap))
+
+    def _is_capped(self, place: str) -> bool:
+        """Whether a number bounds the place from above."""
+        return any(one.left.place == place and not one.right.places for one in self.model.relations)
+
+    def _has_top(self, place: str) -> bool:
+        """Whether anything bounds the place from above, or it is inside of a list."""
+        sides = [one.left.places for one in self.model.relations]
+        sides += [one.right.places for one in self.model.relations if one.operator == "=="]
+        return "[" in place or any(place in side for side in sides)
+
+    def _is_below(self, one: str, other: str) -> bool:
+        return any(each.left.place == one and each.right.place == other for each in self.model.relations)
+
+    def _is_size(self, place: str) -> bool:
+        """Whether the number bounds what is inside of lists, as that of the nodes of a graph does."""
+        return any(one.right.place == place and "[" in one.left.place for one in self.model.relations)
 
     def _settle(self, place: str) -> None:
         """Draw the number of a place, if it has one and nothing waits for it."""
@@ -147,7 +205,24 @@ class _Draw:
         fitting = (one for one in near if limits.low <= one <= limits.high and all(fact(one) for fact in facts))
         return next(fitting, drawn)
 
+    def _hard(self, drawn: int, limits: Range) -> int:
+        """Return a number near a drawn one that searches for divisors, roots or bits need long for."""
+        root = math.isqrt(max(drawn, 0))
+        near = (drawn - step for step in range(_MOST_STEPS))
+        ways = (
+            next((one for one in near if one <= _MOST_PRIME and NUMBER_FACTS["prime"][0](one)), drawn),
+            root * root,
+            root * (root + 1),
+            1 << max(drawn.bit_length() - 1, 0),
+        )
+        chosen = self.random.choice(ways)
+        return chosen if limits.low <= chosen <= limits.high else drawn
+
     def _within(self, limits: Range) -> int:
+        if self.profile.at_top:
+            return limits.high - (
+                self.random.randint(0, (limits.high - limits.low) // 100) if self.random.random() < 0.5 else 0
+            )
         if self.profile.at_edges and self.random.random() < 0.8:
             return self.random.choice(limits)
         if limits.high - limits.low > 1000 and self.random.random() < 0.2:
@@ -181,8 +256,28 @@ class _Draw:
         if shape.kind == "nodes":
             return self._nodes(place, shape)
         if shape.columns:
-            return [self.value(f"{place}[{number}]", column) for number, column in enumerate(shape.columns)]
+            return self._ordered(
+                place, [self.value(f"{place}[{number}]", column) for number, column in enumerate(shape.columns)]
+            )
         return self._list(place, shape)
+
+    def _ordered(self, place: str, row: list[Any]) -> list[Any]:
+        """Exchange the numbers of a row that are in another order than their columns have to be."""
+        for one, other in self._orders(place):
+            if max(one, other) < len(row) and row[one] > row[other]:
+                row[one], row[other] = row[other], row[one]
+        return row
+
+    def _orders(self, place: str) -> list[tuple[int, int]]:
+        if place not in self._known_orders:
+            column = re.compile(re.escape(place) + r"\[(\d)\]")
+            ends = [
+                (column.fullmatch(one.left.place), column.fullmatch(one.right.place))
+                for one in self.model.relations
+                if one.operator != "==" and one.left.number == one.right.number
+            ]
+            self._known_orders[place] = [(int(left[1]), int(right[1])) for left, right in ends if left and right]
+        return self._known_orders[place]
 
     def _text(self, place: str, shape: Shape) -> str:
         if shape.words:
@@ -195,7 +290,8 @@ class _Draw:
         letters = shape.alphabet or " "
         if few is not None and len(letters) > few:
             letters = "".join(random.Random(self.span_seed(place)).sample(letters, min(few, len(letters))))
-        return "".join(self.random.choices(letters, k=length))
+        mark = self.random.choice(shape.first) if shape.first else ""
+        return mark + "".join(self.random.choices(letters, k=max(0, length - len(mark))))
 
     def span_seed(self, place: str) -> int:
         """Return a number for the choice of letters, the same for all texts of one place."""
@@ -234,21 +330,35 @@ class _Draw:
             square = same & {"square", "symmetric"}
             self.known[size] = length if square else self.number(size, shape.item, is_length=True)
         saved, self.most_items = self.most_items, max(1, self.most_items // max(1, length))
+        self.depth += 1
         items = [self.value(f"{place}[]", shape.item) for _ in range(length)]
         self.most_items = saved
+        self.depth -= 1
+        if shape.item.kind == "list" and not shape.item.columns and self._orders(f"{place}[]"):
+            items = [self._ordered(f"{place}[]", item) for item in items]
+        if shape.grid is not None:
+            items = shape.grid.arrange([str(item) for item in items], self.random)
         return _arrange(items, shape, self.random)
 
     def _tree(self, place: str, row: Shape, length: int) -> list[Any]:
         first = 0 if min(column.low for column in row.columns[:2]) == 0 else 1
+        return [
+            [*edge, *(self.value(f"{place}[][{at}]", column) for at, column in enumerate(row.columns) if at >= 2)]
+            for edge in self.edges(first, length)
+        ]
+
+    def edges(self, first: int, length: int) -> list[tuple[int, int]]:
+        """Draw the edges of a tree, its nodes numbered from `first`: grown at random, long, a path, or a star."""
         order = self.random.sample(range(first, first + length + 1), length + 1)
+        # As a level of one value has one branch, so a tree of few ties is long.
+        way = (
+            "path" if self.profile.most_spread == 0 else self.random.choice(("grown", "grown", "long", "path", "star"))
+        )
         rows = []
-        is_path = self.random.random() < 0.3
         for number in range(1, len(order)):
-            parent = order[number - 1 if is_path else self.random.randrange(number)]
-            rest = [
-                self.value(f"{place}[][{column}]", shape) for column, shape in enumerate(row.columns) if column >= 2
-            ]
-            rows.append([parent, order[number], *rest])
+            least = {"path": number - 1, "long": max(0, number - 4)}.get(way, 0)
+            parent = 0 if way == "star" else self.random.randint(least, number - 1)
+            rows.append((order[parent], order[number]))
         return rows
 
     def _nodes(self, place: str, shape: Shape) -> list[Any]:
@@ -300,12 +410,19 @@ def _arrange(items: list[Any], shape: Shape, source: random.Random) -> list[Any]
         items = list({repr(item): item for item in items}.values())
     if "no_double_edges" in shape.facts:
         items = list({repr(sorted(item[:2])): item for item in items}.values())
+    if "no_own_place" in shape.facts and len(items) > 1:
+        first = min(1, int(shape.item.low)) if shape.item else 0
+        for place, item in enumerate(items, first):
+            if item == place:
+                items[place - first] = place + 1 if place - first + 1 < len(items) else place - 1
     if "sorted" in shape.facts:
         return sorted(items)
     if "decreasing" in shape.facts:
         return sorted(items, reverse=True)
     if "symmetric" in shape.facts:
         return [[items[max(a, b)][min(a, b)] for b in range(len(items))] for a in range(len(items))]
+    if shape.grid is not None or "no_own_place" in shape.facts:
+        return items
     if shape.item and shape.item.kind in ("int", "text") and source.random() < 0.15:
         try:
             return sorted(items, reverse=source.random() < 0.5)
@@ -314,7 +431,9 @@ def _arrange(items: list[Any], shape: Shape, source: random.Random) -> list[Any]
     return items
 
 
-def draw(model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_ITEMS) -> Values | None:
+def draw(
+    model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_ITEMS, is_stretched: bool = False
+) -> Values | None:
     """Return an input that meets the model; None where several tries give none.
 
     Args:
@@ -322,12 +441,14 @@ def draw(model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_
         profile: a name of `PROFILES`.
         seed: of all random choices.
         most_items: numbers or characters in it, about.
+        is_stretched: make lists whose length nothing bounds as long as that allows, for a validator to decide.
     """
     source = random.Random(seed)
     is_full = PROFILES[profile].is_full
     for attempt in range(_TRIES_LARGE if is_full else _TRIES):
         # The longest lists may be longer together than a statement allows (`m * n <= 10^4`): then half, and so on.
-        drawing = _Draw(model, PROFILES[profile], source, most_items >> attempt if is_full else most_items)
+        most = most_items >> attempt if is_full else most_items
+        drawing = _Draw(model, PROFILES[profile], source, most, is_stretched=is_stretched)
         try:
             values = _draw_all(drawing)
         except _TooLarge:
@@ -356,22 +477,34 @@ def _draw_all(drawing: _Draw) -> Values | None:
                 if other not in drawn:
                     drawn[other] = drawing.value(other, its)
             break
+    for one, other in model.trees:
+        first = int(min(0 if shape is None or shape.item is None else shape.item.low
+                        for shape in (_shape_at(model, one), _shape_at(model, other))))  # fmt: skip
+        edges = drawing.edges(first, len(drawn[one]))
+        drawn[one], drawn[other] = [edge[0] for edge in edges], [edge[1] for edge in edges]
     return tuple(drawn[name] for name in model.names)
 
 
 def _settle_sizes(drawing: _Draw) -> None:
-    """Draw the numbers that sizes are equal to first, such as `n` of `n == grid.length`, and the sizes with them."""
-    model = drawing.model
-    equal = [one for one in model.relations if one.operator == "==" and one.left.place and one.right.place]
-    for one in equal:
-        if one.left.is_formula or one.right.is_formula:
-            continue
-        places = [one.left, one.right]
-        known = next((term for term in places if term.place in drawing.known), places[0])
-        shape = _shape_at(model, known.place)
-        number = drawing.number(known.place, shape, is_length=True)
-        other = places[1] if known is places[0] else places[0]
-        drawing.known.setdefault(other.place, int(number + known.number - other.number))
+    """Draw the numbers that are equal to others first, such as `n` of `n == grid.length`: within the bounds of all."""
+    equal = [
+        one
+        for one in drawing.model.relations
+        if one.operator == "==" and one.left.place and one.right.place
+        and not one.left.is_formula and not one.right.is_formula
+    ]  # fmt: skip
+    while equal:
+        # How much more each is than the first one.
+        more = {equal[0].left.place: 0.0}
+        while near := [one for one in equal if one.left.place in more or one.right.place in more]:
+            for one in near:
+                gap = one.left.number - one.right.number
+                if one.left.place in more:
+                    more.setdefault(one.right.place, more[one.left.place] + gap)
+                else:
+                    more.setdefault(one.left.place, more[one.right.place] - gap)
+            equal = [one for one in equal if one not in near]
+        drawing.equal(more)
 
 
 def _shape_at(model: InputModel, place: str) -> Shape | None:

@@ -18,6 +18,8 @@ Values = tuple[Any, ...]
 _INT = re.compile(r"[+-]?(?:0|[1-9]\d*)")
 _FLOAT = re.compile(r"[+-]?\d+\.\d+(?:[eE][+-]?\d+)?")
 _MOST_ON_A_LINE = 8
+_MOST_PROMISED = 4
+"""Numbers in a row for each that its first number promises, such as the two ends of an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,12 @@ class Item:
     of: int = -1
     """`count`: the item that it counts. In `rows`, with 0: each line begins with its own length."""
     width: int = 1
-    """`value`: how many stand on the line from here on, this one included; only the first of a line says it."""
+    """`value`: how many stand on the line from here on, this one included; only the first of a line says it. In `rows`
+    whose lines begin with their own length: of how many numbers each."""
+    tall: int = -1
+    """`column`, `rows`: the item that says how many lines there are and counts something else, or is a value."""
+    less: int = 0
+    """So many lines less than it says: a tree has one edge less than nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +75,16 @@ class Layout:
                     on_line = item.width
                 on_line -= 1
             elif item.form == "rows":
-                lines += [" ".join(map(_write, [len(row), *row] if item.of == 0 else row)) for row in value]
+                lines += [" ".join(map(_write, _with_width(row, item) if item.of == 0 else row)) for row in value]
             elif item.form == "column":
                 lines += map(_write, value)
             else:
                 lines.append(_write(value) if item.form == "line" else " ".join(map(_write, value)))
         return "\n".join(lines) + "\n"
+
+
+def _with_width(row: list[Any], item: Item) -> list[Any]:
+    return [len(row), *row] if item.width == 1 else [len(row), *(number for piece in row for number in piece)]
 
 
 def _write(value: Any) -> str:
@@ -98,6 +109,9 @@ class Read:
                 found.append(f"{by_item[item.of]}#")
             elif item.form in ("list", "column"):
                 found.append(f"{name}[]")
+            elif item.form == "rows" and item.of == 0:
+                inside = [f"{name}[][][{place}]" for place in range(item.width)] if item.width > 1 else [f"{name}[][]"]
+                found += [f"{name}[]#", *inside]
             elif item.form == "rows":
                 widths = self.widths(name)
                 found += [f"{name}[][{place}]" for place in range(widths.pop())] if len(widths) == 1 else [f"{name}[]"]
@@ -109,10 +123,13 @@ class Read:
     def records(self) -> frozenset[str]:
         """Names of the tables whose rows are of one width that nothing counts: each column is something of its own."""
         given = [item for item in self.layout.items if item.form != "count"]
-        tables = [name for name, item in zip(self.layout.names, given, strict=True) if item.form == "rows"]
-        counted = {number for row in self.values for number in row if isinstance(number, int)}
+        named = list(zip(self.layout.names, given, strict=True))
+        tables = [name for name, item in named if item.form == "rows" and item.of != 0]
+        columns = (set(column) for column in zip(*self.values, strict=True) if all(isinstance(v, int) for v in column))
+        counted = {column.pop() for column in columns if len(column) == 1}
         widths = {name: self.widths(name) for name in tables if len(self.values) > 1}
-        return frozenset(
+        pieces = {name for name, item in named if item.form == "rows" and item.of == 0 and item.width > 1}
+        return frozenset(pieces) | frozenset(
             name for name, seen in widths.items() if len(seen) == 1 and seen != {1} and not seen <= counted
         )
 
@@ -231,6 +248,11 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
         if counter is not None and (max(left) > 1 or min(left) == 0):
             _take_rows(items, [rows[cursor:] for cursor, rows in zip(cursors, inputs, strict=True)], counter)
             return items
+        if block := _find_height(scalars, left):
+            ahead = [rows[cursor:] for cursor, rows in zip(cursors, inputs, strict=True)]
+            if _are_alike(ahead):
+                _take_rows(items, ahead, *block)
+                return items
         if min(left) <= 0:
             return None
         lines = [rows[cursor] for cursor, rows in zip(cursors, inputs, strict=True)]
@@ -252,18 +274,65 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
                     scalars.append((len(items), [int(token) for token in tokens]))
                 items.append(Item("value", width=widths[0] if place == 0 else 1))
         cursors = [cursor + 1 for cursor in cursors]
-        # So many lines, and others after them.
-        for place, counts in scalars if len(set(left)) > 1 else []:
-            ahead = [rows[c : c + n] for c, n, rows in zip(cursors, counts, inputs, strict=True)]
-            after = [len(rows) - c - n for c, n, rows in zip(cursors, counts, inputs, strict=True)]
-            others = [one for one in scalars if one[0] != place]
-            is_told = len(set(after)) == 1 or _find_count(others, after, items) is not None
-            is_free = items[place].form == "value" and min(after) > 0 and min(counts) > 0 and len(set(counts)) > 1
-            if is_free and is_told and _are_alike(ahead):
-                _take_rows(items, ahead, place)
-                cursors = [cursor + num for cursor, num in zip(cursors, counts, strict=True)]
-                break
+        if len(set(left)) > 1 and (block := _find_block(inputs, cursors, scalars, items)):
+            heights = [number - block[1] for number in dict(scalars)[block[0]]]
+            ahead = [rows[c : c + n] for c, n, rows in zip(cursors, heights, inputs, strict=True)]
+            _take_rows(items, ahead, *block)
+            cursors = [cursor + num for cursor, num in zip(cursors, heights, strict=True)]
     return items
+
+
+def _find_block(
+    inputs: Sequence[list[list[str]]],
+    cursors: Sequence[int],
+    scalars: Sequence[tuple[int, list[int]]],
+    items: Sequence[Item],
+) -> tuple[int, int] | None:
+    """Return the item that says how many lines belong together, with others after them, and how many less it are."""
+    if _find_count(scalars, [len(rows) - c for c, rows in zip(cursors, inputs, strict=True)], items) is not None:
+        # It counts all that is left.
+        return None
+    for less in (0, 1):
+        for place, numbers in scalars:
+            heights = [number - less for number in numbers]
+            after = [len(rows) - c - n for c, n, rows in zip(cursors, heights, inputs, strict=True)]
+            is_free = items[place].form == "value" and len(set(heights)) > 1
+            if not is_free or min(after) < 0 or min(heights) < 0:
+                continue
+            ahead = [rows[c : c + n] for c, n, rows in zip(cursors, heights, inputs, strict=True)]
+            rest = [rows[c + n :] for c, n, rows in zip(cursors, heights, inputs, strict=True)]
+            others = [one for one in scalars if one[0] != place]
+            is_told = (
+                after == heights
+                or (min(after) > 0 and _promises(rest))
+                or (
+                    (min(after) > 0 < min(heights))
+                    and (len(set(after)) == 1 or _find_count(others, after, items) is not None)
+                )
+            )
+            if is_told and _are_alike(ahead):
+                return place, less
+    return None
+
+
+def _promises(blocks: Sequence[list[list[str]]]) -> bool:
+    """Whether each block begins with a line on which, at one place, stands how many lines follow."""
+    firsts = [block[0] for block in blocks]
+    if len({len(first) for first in firsts}) != 1:
+        return False
+    return any(
+        all(first[place] == str(len(block) - 1) for first, block in zip(firsts, blocks, strict=True))
+        for place in range(len(firsts[0]))
+    )
+
+
+def _find_height(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int]) -> tuple[int, int] | None:
+    """Return the latest number that is this size, or one more, in every input, though it counts something already."""
+    for less in (0, 1):
+        for place, numbers in reversed(scalars):
+            if len(set(numbers)) > 1 and [number - less for number in numbers] == list(sizes):
+                return place, less
+    return None
 
 
 def _find_count(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], items: Sequence[Item]) -> int | None:
@@ -277,20 +346,30 @@ def _find_count(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], 
 def _are_alike(blocks: Sequence[list[list[str]]]) -> bool:
     """Whether rows have one width, or each begins with its own."""
     rows = [row for block in blocks for row in block]
-    return len({len(row) for row in rows}) == 1 or _have_own_widths(rows)
+    return len({len(row) for row in rows}) == 1 or _find_own_widths(rows) > 0
 
 
-def _have_own_widths(rows: Sequence[list[str]]) -> bool:
-    return len({len(row) for row in rows}) > 1 and all(row[0] == str(len(row) - 1) for row in rows)
+def _find_own_widths(rows: Sequence[list[str]]) -> int:
+    """Return how many numbers follow for each that a row's first number promises; 0 where rows do not begin so."""
+    if len({len(row) for row in rows}) > 1:
+        for each in range(1, _MOST_PROMISED + 1):
+            if all(row[0].isdigit() and len(row) - 1 == each * int(row[0]) for row in rows):
+                return each
+    return 0
 
 
-def _take_rows(items: list[Item], blocks: Sequence[list[list[str]]], counter: int) -> None:
-    items[counter] = replace(items[counter], form="count", of=len(items))
+def _take_rows(items: list[Item], blocks: Sequence[list[list[str]]], counter: int, less: int = 0) -> None:
+    """Add an item for lines that belong together, so many less than an item says."""
+    is_count = items[counter].form == "value" and not less
+    if is_count:
+        items[counter] = replace(items[counter], form="count", of=len(items))
     rows = [row for block in blocks for row in block]
+    tall = -1 if is_count else counter
     if all(len(row) == 1 for row in rows):
-        items.append(Item("column"))
+        items.append(Item("column", tall=tall, less=less))
     else:
-        items.append(Item("rows", of=0 if _have_own_widths(rows) else -1))
+        each = _find_own_widths(rows)
+        items.append(Item("rows", of=0 if each else -1, width=max(1, each), tall=tall, less=less))
 
 
 def _shape(token: str) -> str:
@@ -300,6 +379,7 @@ def _shape(token: str) -> str:
 def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) -> Values:
     values: list[Any] = []
     counts: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     line, on_line, place = 0, 0, 0
     for at, item in enumerate(items):
         if item.form in ("value", "count"):
@@ -313,6 +393,8 @@ def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) 
                 values.append(_parse(token))
             else:
                 counts[item.of] = int(token)
+            if _INT.fullmatch(token):
+                numbers[at] = int(token)
         elif item.form == "list":
             values.append(_parse_all(rows[line]))
             line += 1
@@ -320,14 +402,20 @@ def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) 
             values.append(" ".join(rows[line]))
             line += 1
         else:
-            block = rows[line : line + counts[at]]
+            height = counts[at] if item.tall < 0 else numbers[item.tall] - item.less
+            block = rows[line : line + height]
             if item.form == "column":
                 values.append(_parse_all([row[0] for row in block]))
             else:
                 cells = [row[1:] if item.of == 0 else row for row in block]
-                values.append([list(map(_parse, row)) if is_typed else _parse_all(row) for row in cells])
-            line += counts[at]
+                read = [list(map(_parse, row)) if is_typed else _parse_all(row) for row in cells]
+                values.append(read if item.width == 1 else [_cut(row, item.width) for row in read])
+            line += height
     return tuple(values)
+
+
+def _cut(row: list[Any], width: int) -> list[Any]:
+    return [row[at : at + width] for at in range(0, len(row), width)]
 
 
 def _parse(token: str) -> Any:

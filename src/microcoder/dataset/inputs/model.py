@@ -6,17 +6,30 @@ contradicts is dropped, what is drawn or mutated must meet everything that is le
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from microcoder.dataset.inputs.constraints import Relation, Term, read_relations
+from microcoder.dataset.inputs.constraints import Relation, Term, find_group_rows, read_relations
 from microcoder.dataset.inputs.layouts import Values
-from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape, holds, infer_shape, is_level_order
+from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape, holds, infer_shape, is_level_order, is_tree
+from microcoder.dataset.process.completeness import WRITTEN, plain_formulae, read_number
 from microcoder.dataset.process.sections import split
+
+_NUMBERS = re.compile(WRITTEN)
+_LENGTHS = re.compile(
+    rf"(?:at most|no more than|up to|maximum|between \d+ and|från \d+ till|högst|max(?:imalt)?) ({WRITTEN})\s+"
+    r"(?:\S+ ){0,3}?(?:characters?|letters?|symbols?|tecken|bokstäver)"
+)
+_NEARLY, _LARGE = 1.25, 100
+"""A number of the statement that is no more than so many times what was seen, which is no small one, is its bound."""
+_ENOUGH_ROWS, _ENOUGH_EDGES = 20, 5
+"""Of tables, to tell a rule from chance."""
 
 
 class Range(NamedTuple):
@@ -35,6 +48,8 @@ class InputModel:
     relations: tuple[Relation, ...]
     number_facts: tuple[tuple[str, str], ...] = ()
     """Places, and the facts of `NUMBER_FACTS` that hold for the numbers there."""
+    trees: tuple[tuple[str, str], ...] = ()
+    """Two lists each that hold the ends of the edges of a tree."""
 
     @property
     def is_usable(self) -> bool:
@@ -52,7 +67,10 @@ class InputModel:
         for place, fact in self.number_facts:
             if not all(map(NUMBER_FACTS[fact][0], numbers.get(place, ()))):
                 return f"{place}: not {fact}"
-        failing = next((one for one in self.relations if not _meets(one, numbers)), None)
+        given = dict(zip(self.names, values, strict=True))
+        if not all(is_tree(list(zip(given[one], given[other], strict=False))) for one, other in self.trees):
+            return "no tree"
+        failing = next((one for one in self.relations if not meets(one, numbers)), None)
         return f"not {failing.left} {failing.operator} {failing.right}" if failing else ""
 
     def range_of(self, place: str, known: Mapping[str, int], shape: Shape | None, *, is_length: bool = False) -> Range:
@@ -78,9 +96,26 @@ class InputModel:
             if one.right.place == place and (value := one.left.evaluate(known)) is not None:
                 lows.append(value + strict - one.right.number)
         seen_low, seen_high = (shape.low, shape.high) if shape else (0, 10)
+        highs += self._shares(place, known)
         low = max(lows) if lows else (seen_low if is_length or seen_low < 1 else 1)
-        high = min(highs) if highs else max(2 * abs(seen_high), 10)
-        return Range(math.ceil(low), max(math.ceil(low), math.floor(high)))
+        # What is inside and always of one length has that length.
+        is_fixed = is_length and "[" in place and seen_low == seen_high
+        high = min(highs) if highs else seen_high if is_fixed else max(2 * abs(seen_high), 10)
+        return Range(_whole(low, math.ceil), max(_whole(low, math.ceil), _whole(high, math.floor)))
+
+    def _shares(self, place: str, known: Mapping[str, int]) -> Iterator[float]:
+        """Yield how large a factor of a bounded product may be; of two that are not known, such as those of
+        `R * C <= 10^6`, as large as the other."""
+        for one in self.relations:
+            factors = re.fullmatch(r"=\{([^{}]+)\}\*\{([^{}]+)\}", one.left.place)
+            if factors and place in factors.groups() and not one.right.place and one.operator != "==":
+                other = factors[2] if place == factors[1] else factors[1]
+                yield one.right.number // max(1, known[other]) if other in known else math.isqrt(int(one.right.number))
+
+
+def _whole(number: float, turn: Callable[[float], int]) -> int:
+    # A power of ten that a float does not hold is meant as it is written.
+    return turn(number) if abs(number) < 1e15 else int(Decimal(repr(float(number))))
 
 
 def learn(
@@ -102,7 +137,8 @@ def learn(
         records: names of tables whose columns are something of their own each, whatever the statement says.
         nodes: names of linked lists and trees.
     """
-    told = _with_node_names(_without_examples(statement or ""), nodes)
+    told, of_groups = find_group_rows(_without_examples(statement or ""))
+    told = _with_node_names(told, nodes)
     shapes = tuple(
         infer_shape(
             [values[place] for values in known],
@@ -113,12 +149,69 @@ def learn(
     )
     numbers = [collect_numbers(names, values) for values in known]
     said = _without_aliases(read_relations(told, names, places), names)
-    stated = [one for one in said if all(_meets(one, seen) for seen in numbers)]
+    said += _loosest(read_relations(of_groups, names, places), said)
+    stated = [one for one in said if all(meets(one, seen) for seen in numbers)]
     relations = dict.fromkeys([*stated, *(_least_seen(numbers) if statement is None else ())])
     lows = {one.right.place for one in relations if one.operator != "=="}
     bounded = lows & {one.left.place for one in relations if one.operator != "=="}
-    relations |= dict.fromkeys(_seen_relations(numbers, bounded))
-    return InputModel(tuple(names), shapes, tuple(relations), tuple(_number_facts(names, numbers, told)))
+    relations |= dict.fromkeys([*_seen_relations(numbers, bounded), *_ordered_columns(numbers)])
+    relations |= dict.fromkeys(_mentioned_bounds(numbers, relations, told) if statement is not None else ())
+    facts = tuple(_number_facts(names, numbers, told))
+    return InputModel(tuple(names), shapes, tuple(relations), facts, tuple(_trees(names, shapes, known)))
+
+
+def _mentioned_bounds(
+    numbers: Sequence[Mapping[str, Sequence[float]]], relations: Collection[Relation], told: str
+) -> Iterator[Relation]:
+    """Yield bounds of places that have none: those in words, `at most 100 characters`, and numbers nearly reached."""
+    bounded = {one.left.place for one in relations if one.operator != "=="}
+    bounded |= {term.place for one in relations if one.operator == "==" for term in (one.left, one.right)}
+    text = plain_formulae(told)
+    mentioned = [number for one in _NUMBERS.finditer(text) if (number := read_number(one[0])) is not None]
+    lengths = [number for one in _LENGTHS.finditer(text) if (number := read_number(one[1])) is not None]
+    for place in numbers[0]:
+        seen = [number for one in numbers for number in one.get(place, ())]
+        if place in bounded or not seen or re.search(r"\[\d\]$", place):
+            continue
+        is_text = place.endswith("[]#") and f"{place[:-1]}[]" not in numbers[0]
+        high = max(seen)
+        near = [one for one in mentioned if high <= one <= _NEARLY * high and high >= _LARGE]
+        is_fixed = len(seen) >= _ENOUGH_ROWS and min(seen) == high
+        said = [one for one in lengths if high <= one] if is_text and not is_fixed else []
+        if said or near:
+            yield Relation(Term(place, 0.0), "<=", Term("", min(said or near)))
+
+
+def _ordered_columns(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:
+    """Yield that a column is never more than another one, such as the ends of intervals, where enough rows show it."""
+    places = sorted({place for seen in numbers for place in seen if re.search(r"\[\]\[\d\]$", place)})
+    for one, other in itertools.permutations(places, 2):
+        if one[:-3] == other[:-3]:
+            pairs = [pair for seen in numbers for pair in zip(seen.get(one, ()), seen.get(other, ()), strict=False)]
+            if len(pairs) >= _ENOUGH_ROWS and all(a <= b for a, b in pairs) and any(a < b for a, b in pairs):
+                yield Relation(Term(one, 0.0), "<=", Term(other, 0.0))
+
+
+def _trees(names: Sequence[str], shapes: Sequence[Shape], known: Sequence[Values]) -> Iterator[tuple[str, str]]:
+    lists = [
+        place for place, shape in enumerate(shapes) if shape.kind == "list" and shape.item and shape.item.kind == "int"
+    ]
+    for one, other in itertools.pairwise(lists):
+        edges = [list(zip(values[one], values[other], strict=False)) for values in known]
+        is_parallel = all(len(values[one]) == len(values[other]) for values in known)
+        if is_parallel and max(map(len, edges)) > _ENOUGH_EDGES and all(map(is_tree, edges)):
+            yield names[one], names[other]
+
+
+def _loosest(of_groups: Sequence[Relation], said: Sequence[Relation]) -> list[Relation]:
+    """Return the widest of the bounds that groups of tests have, for places that are not bounded otherwise."""
+    bounded = {place for one in said if one.operator != "==" and not one.right.places for place in one.left.places}
+    widest: dict[str, Relation] = {}
+    for one in of_groups:
+        place = one.left.place
+        if one.operator != "==" and place and place not in bounded and not one.right.places:
+            widest[place] = max(one, widest.get(place, one), key=lambda one: one.right.number)
+    return list(widest.values())
 
 
 def _with_node_names(told: str, nodes: Sequence[str]) -> str:
@@ -194,7 +287,7 @@ def _numbers(place: str, value: Any, *, depth: int) -> Iterator[tuple[str, float
         yield f"{place}#", sum(item is not None for item in value)
         for number, item in enumerate(value):
             yield from _numbers(f"{place}[]", item, depth=depth + 1)
-            if depth == 1 and number < 6 and isinstance(item, int | float):
+            if depth in (1, 2) and number < 6 and isinstance(item, int | float):
                 yield f"{place}[{number}]", item
 
 
@@ -202,7 +295,7 @@ def _base(place: str) -> str:
     return re.split(r"[#\[]", place)[0]
 
 
-def _meets(relation: Relation, numbers: Mapping[str, Sequence[float]]) -> bool:
+def meets(relation: Relation, numbers: Mapping[str, Sequence[float]]) -> bool:
     """Whether a relation holds; one whose places are not there says nothing."""
     left, right = _side(relation.left, numbers), _side(relation.right, numbers)
     if not left or not right:
@@ -310,6 +403,9 @@ def _misfit(shape: Shape, value: Any) -> str:
             return "" if value in shape.words else "another word"
         if shape.columns and len(value) != len(shape.columns):
             return "another length"
+        if shape.first:
+            marked = value[:1] in shape.first and all(one in shape.alphabet for one in value[1:])
+            return "" if value and marked else "another letter"
         letters = zip(value, shape.columns, strict=True) if shape.columns else ((one, shape) for one in value)
         return "" if all(one in allowed.alphabet for one, allowed in letters) else "another letter"
     if shape.kind not in ("list", "nodes"):
@@ -327,4 +423,5 @@ def _misfit(shape: Shape, value: Any) -> str:
     missing = next((fact for fact in sorted(shape.facts) if not holds(fact, value)), "")
     if missing or shape.item is None:
         return f"not {missing}" if missing else ""
-    return next((fault for item in value if (fault := _misfit(shape.item, item))), "")
+    fault = next((fault for item in value if (fault := _misfit(shape.item, item))), "")
+    return fault or (shape.grid.find_fault(value) if shape.grid else "")

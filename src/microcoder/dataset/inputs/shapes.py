@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from microcoder.dataset.inputs.grids import Grid, infer_grid
+
 Kind = Literal["int", "float", "bool", "text", "list", "nodes", "other"]
 _MOST_COLUMNS = 6
 
@@ -24,6 +26,8 @@ class Shape:
     high: float = 0.0
     alphabet: str = ""
     """Texts: the characters seen, sorted."""
+    first: str = ""
+    """Texts: the letters that each begins with, where they are of another kind than the others, such as a sign."""
     words: tuple[str, ...] = ()
     """Texts: the only ones there may be, where the statement lists them."""
     item: Shape | None = None
@@ -32,6 +36,8 @@ class Shape:
     """Lists of a fixed, small length: one shape an item, as in `[from, to, weight]`; texts of one: a letter each."""
     facts: frozenset[str] = field(default_factory=frozenset)
     """Names of `FACTS` that hold for every value seen."""
+    grid: Grid | None = None
+    """Lists of texts of one length: what holds of them as a picture."""
 
 
 def infer_shape(
@@ -70,7 +76,8 @@ def infer_shape(
         return Shape("list", columns=columns, **bounds)
     item = infer_shape(items, statement=statement, is_row=True, has_records=has_records)
     facts = frozenset(name for name, (holds, words) in FACTS.items() if _believed(values, holds, words, statement))
-    return Shape("list", item=item, facts=facts, **bounds)
+    grid = infer_grid(values) if item.kind == "text" and "rectangular" in facts else None
+    return Shape("list", item=item, facts=facts, grid=grid, **bounds)
 
 
 def _infer_nodes(values: Sequence[list[Any]], statement: str | None) -> Shape:
@@ -128,7 +135,7 @@ _CLASSES = (
 _SPAN = re.compile(r"[\"'](\w)[\"'](?:\s*<=?[^<\n]{1,60}<=?\s*|\s*(?:to|through|and|-)\s*)[\"'](\w)[\"']")
 _ONLY = re.compile(r"\b(?:consists?|contains?|only|either|one of)\b")
 _QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,20})[\"'`]")
-_MOST_POSITIONS = 8
+_MOST_POSITIONS, _ENOUGH_MARKED = 8, 6
 
 
 def _infer_text(values: Sequence[str], statement: str | None) -> Shape:
@@ -145,6 +152,10 @@ def _infer_text(values: Sequence[str], statement: str | None) -> Shape:
         positions = (_widen(set(letters), classes) for letters in zip(*values, strict=True))
         columns = tuple(Shape("text", 1.0, 1.0, alphabet=letters) for letters in positions)
         return Shape("text", alphabet=alphabet, columns=columns, **bounds)
+    first, rest = {value[:1] for value in values}, {letter for value in values for letter in value[1:]}
+    is_marked = len(values) >= _ENOUGH_MARKED and rest and not first & rest and not any(one.isalnum() for one in first)
+    if is_marked and "" not in first:
+        return Shape("text", alphabet=_widen(rest, classes), first="".join(sorted(first)), **bounds)
     return Shape("text", alphabet=alphabet, **bounds)
 
 
@@ -182,7 +193,7 @@ def _is_symmetric(value: list[Any]) -> bool:
     return _is_square(value) and [list(column) for column in zip(*value, strict=True)] == value
 
 
-def _is_tree(value: list[Any]) -> bool:
+def is_tree(value: list[Any]) -> bool:
     """Whether rows are the edges of a tree, from 0 or from 1."""
     parent = {node: node for row in value for node in row[:2]}
 
@@ -198,7 +209,9 @@ def _is_tree(value: list[Any]) -> bool:
             return False
         parent[one] = other
     nodes = set(parent)
-    return len(nodes) == len(value) + 1 and nodes in (set(range(len(nodes))), set(range(1, len(nodes) + 1)))
+    return not value or (
+        len(nodes) == len(value) + 1 and nodes in (set(range(len(nodes))), set(range(1, len(nodes) + 1)))
+    )
 
 
 FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingProxyType(
@@ -213,14 +226,21 @@ FACTS: MappingProxyType[str, tuple[Callable[[list[Any]], bool], str]] = MappingP
         "distinct": (_is_distinct, r"\bdistinct\b|\bunique\b|\bdifferent\b|no two|no duplicate|permutation|repeated"),
         "sorted": (_is_sorted, r"\bsorted\b|increasing|ascending|non-?decreasing"),
         "decreasing": (lambda value: _is_sorted(value[::-1]), r"decreasing|descending|non-?increasing"),
-        "tree": (_is_tree, r"\btrees?\b"),
+        "tree": (
+            is_tree,
+            r"\btrees?\b|(?:unique|exactly one) (?:path|way)|- ?1\$? (?:[\w-]+ ){0,4}(?:roads?|edges?|connect)|träd",
+        ),
         "no_loops": (
             lambda value: all(row[0] != row[1] for row in value),
-            r"graph|edges?\b|road|self-?loop|connect|!=",
+            r"graph|edges?\b|road|self-?loop|connect|!=|≠|\\neq?\b",
         ),
         "no_double_edges": (
             lambda value: len({frozenset(map(repr, row[:2])) for row in value}) == len(value),
             r"graph|edges?\b|road|connect|distinct|unique",
+        ),
+        "no_own_place": (
+            lambda value: all(item != place for place, item in enumerate(value, min(1, *value))),
+            r"(?:\\neq?|≠|!=)\s*\$?i\b|\b(?:yourself|itself|themselves|himself|herself)\b",
         ),
     }
 )
