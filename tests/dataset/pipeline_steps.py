@@ -163,7 +163,7 @@ def refusing_step() -> MapStep:
 @contextmanager
 def open_refusing(settings: Settings) -> Iterator[Any]:
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
-        raise DataError(f"{candidates[0].id} is refused; type something else")
+        raise DataError(f"{next(iter(candidates)).id} is refused; type something else")
 
     yield work
 
