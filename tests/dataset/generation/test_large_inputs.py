@@ -83,7 +83,7 @@ def test_bounds_of_a_group_bound_the_problem_only_where_nothing_else_does() -> N
     ("texts", "forms"),
     [
         # So many edges less than nodes; then as many queries as the next line says.
-        (["3\n1 2\n2 3\n1\n7 1\n", "2\n2 1\n2\n9 1\n8 2\n"], ["value", "rows", "count", "rows"]),
+        (["3\n1 2\n2 3\n1\n7 1\n", "2\n2 1\n3\n9 1\n8 2\n7 7\n"], ["value", "rows", "count", "rows"]),
         # Two blocks of one number of lines.
         (["4 1\n0 1\n1 2\n", "5 2\n0 1\n3 2\n1 4\n1 2\n"], ["value", "count", "rows", "rows"]),
         # Each row says how many pairs follow.

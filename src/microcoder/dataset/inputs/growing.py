@@ -46,10 +46,8 @@ class _Growing:
         """Return as many of some inputs as there is room for, as one; None where there is no room for two."""
         model = self.model
         summed = {size for size in self.sizes.values() if size in model.names}
-        limits = {
-            place: _limit(model, place) for place in _lengths(model, known) | summed if not _follows(model, place)
-        }
         totals = dict.fromkeys(_lengths(model, known) | summed, 0)
+        limits = {place: _limit(model, place) for place in totals if not _follows(model, place)}
         parts: list[list[Any]] = []
         for copy in range(_MOST_COPIES):
             values = self.source.choice(known)
