@@ -117,9 +117,11 @@ def choose_tests(tests: Sequence[MadeTest], killers: Sequence[set[int]], *, most
 
 def _spread_large(tests: Sequence[MadeTest]) -> list[int]:
     """Return the numbers of the large tests: of each kind in turn the longest that is left."""
-    longest = sorted((n for n, one in enumerate(tests) if one.is_large), key=lambda n: (-len(tests[n].test.input), n))
+    large = [number for number, one in enumerate(tests) if one.is_large]
+    # Of one length, those first that are like a known input: chance alone seldom finds what takes long.
+    large.sort(key=lambda n: tests[n].origin.kind, reverse=True)
     by_kind: dict[str, list[int]] = {}
-    for number in longest:
+    for number in sorted(large, key=lambda n: -len(tests[n].test.input)):
         by_kind.setdefault(tests[number].origin.kind, []).append(number)
     turns = itertools.zip_longest(*by_kind.values())
     return [number for turn in turns for number in turn if number is not None]

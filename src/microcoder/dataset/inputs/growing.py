@@ -46,8 +46,8 @@ class _Growing:
         """Return as many of some inputs as there is room for, as one; None where there is no room for two."""
         model = self.model
         summed = {size for size in self.sizes.values() if size in model.names}
-        limits = {place: _limit(model, place) for place in _lengths(model, known) | summed}
-        totals = dict.fromkeys(limits, 0)
+        totals = dict.fromkeys(_lengths(model, known) | summed, 0)
+        limits = {place: _limit(model, place) for place in totals if not _follows(model, place)}
         parts: list[list[Any]] = []
         for copy in range(_MOST_COPIES):
             values = self.source.choice(known)
@@ -172,6 +172,13 @@ def _join(values: Sequence[Any], total: int | None) -> Any:
     if isinstance(values[0], list):
         return [item for value in values for item in value]
     return values[0] if total is None else total
+
+
+def _follows(model: InputModel, place: str) -> bool:
+    """Whether a place is bounded by nothing but its being equal to another one."""
+    is_bounded = any(one.left.place == place for one in model.relations if one.operator != "==")
+    pairs = [{one.left.place, one.right.place} for one in model.relations if one.operator == "=="]
+    return not is_bounded and any(place in pair for pair in pairs)
 
 
 def _lengths(model: InputModel, known: Sequence[Values]) -> set[str]:
