@@ -132,8 +132,18 @@ def test_a_line_that_begins_with_a_number_sign_is_no_heading() -> None:
         ("<ul><li>each has: <ul><li>one</li></ul>All are apart.</li></ul>", "- each has:\n  - one\n  All are apart.\n"),
         ("<table><tr><td><img src='a.png'></td><td><img src='b.png'></td></tr></table>", "| ![](a.png) | ![](b.png) |"),
         ("<p>There are 2<b><sup>N</sup></b> and <b>A<sub>i</sub></b>.</p>", "There are 2^N and **A_i**."),
+        ("<ul><li>each has:</li><ul><li>one</li></ul></ul>", "- each has:\n  - one\n"),
+        ("<p>1 ≤ <b><b>X<sub>i</sub></b></b>, <b>B, <b>C</b></b>.</p>", "1 ≤ **X_i**, **B, C**."),
         ("<p>So:</p><code>\n&nbsp;12&nbsp;<br>\n8&nbsp;&nbsp;3<br></code>", "```\n 12 \n8  3\n"),
     ],
 )
 def test_lists_pictures_powers_and_drawings_keep_their_place(page: str, text: str) -> None:
     assert text in clean(page).text
+
+
+def test_tags_that_a_problem_is_about_stay() -> None:
+    text = "Add a bold tag.\n\nWe add <b> before each word and </b> after it; <b>a</b><b>b</b> is <b>ab</b>.\n"
+    assert "<b>" in clean(text).text
+    assert "before each word and" in clean(text).text
+    assert "</b> after it" in clean(text).text.replace("\\", "")
+    assert "**one**" in clean("Print <b>one</b> number.\n").text

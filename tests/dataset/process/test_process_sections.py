@@ -114,3 +114,11 @@ def test_what_stands_above_an_input_is_the_examples_own() -> None:
         "Draw.\n\nExample 1:\n\n![](one.png)\n\nInput: n = 1\nOutput: 2\n\nExample 2:\n\nInput: n = 2\nOutput: 4\n"
     )
     assert [one.intro for one in split(pictured).examples] == ["![](one.png)", ""]
+
+
+def test_a_long_line_behind_a_label_is_read() -> None:
+    numbers, words = ", ".join(["12"] * 200), "The sum is right. " * 30
+    text = f"Sum.\n\nExample 1:\n\nInput: nums = [{numbers}]\nOutput: 2400\nExplanation: {words}\n"
+    (example,) = split(text).examples
+    assert (example.input, example.output) == (f"nums = [{numbers}]", "2400")
+    assert example.explanation == words.strip()

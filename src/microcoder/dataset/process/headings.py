@@ -76,7 +76,7 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
         line: one line of a statement.
         in_example: an example was opened before, so that `Input` is its input and `Input: n = 3` its start.
     """
-    if not line.strip() or len(line) > 400:
+    if not line.strip():
         return None
     if in_example and (inline := _INLINE.match(line)):
         part = _INLINE_PARTS.get(inline["word"].lower())

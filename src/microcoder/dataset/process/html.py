@@ -30,6 +30,7 @@ _MOST_OF_FURNITURE = 400
 _LABEL = re.compile(r"(?:input|output|输入|输出|入力|出力)\s*[:：]", re.IGNORECASE)
 _HEAD_LINES = ("time-limit", "memory-limit", "input-file", "output-file")
 """Codeforces' lines about limits, which the record holds anyway."""
+_ABOUT_TAGS = re.compile(r"\btags?\b", re.IGNORECASE)
 _EMBEDDED = re.compile(r"data:image/[\w.+-]{1,40};base64,[A-Za-z0-9+/=\s]*", re.IGNORECASE)
 _QUOTED = re.compile(r"(?<![=\w])\"[^\"\n]*<[^\"\n]*\"")
 _EMPHASIS = ("b", "strong", "i", "em")
@@ -51,7 +52,10 @@ def drop_embedded(text: str) -> str:
 
 
 def looks_like_html(text: str) -> bool:
-    """Tell HTML from a text that has a `<` in it; tags inside code and between quotes do not count."""
+    """Tell HTML from a text that has a `<` in it; tags inside code and between quotes do not count.
+
+    Nor do `<b>`, `<i>` and `<u>` alone in a problem that is about tags.
+    """
     found: list[str] = []
 
     def look(piece: str) -> str:
@@ -61,6 +65,8 @@ def looks_like_html(text: str) -> bool:
         return piece
 
     outside(text, look)
+    if _ABOUT_TAGS.search(text):
+        found = [tag for tag in found if tag.lower().strip("</> ") not in ("b", "i", "u")]
     return bool(found)
 
 
@@ -95,12 +101,20 @@ def html_to_markdown(text: str) -> str:
     for element in reversed(soup.find_all(["sup", "sub"])):  # those inside others first
         _write_script(element)
     _gather_items(soup)
+    for element in soup.find_all(["ul", "ol"]):
+        item, around = element.find_previous_sibling(), element.parent
+        if item is not None and item.name == "li" and around is not None and around.name in ("ul", "ol"):
+            item.append(element.extract())
     for element in soup.find_all("p"):
         # An empty one inside another parts two sentences.
         if element.find_parent("p") and not element.get_text(strip=True) and not element.find("img"):
             element.replace_with("\n")
     for element in soup.find_all(_EMPHASIS):
-        _keep_apart(element)
+        kind = _EMPHASIS[:2] if element.name in _EMPHASIS[:2] else _EMPHASIS[2:]
+        if element.find_parent(kind):
+            element.unwrap()
+        else:
+            _keep_apart(element)
     for element in soup.find_all(["code", "tt", "span", "font"]):
         # Code around a block of code would be fenced twice.
         if element.find("pre"):
