@@ -324,10 +324,12 @@ def draw(model: InputModel, profile: str, *, seed: int, most_items: int = _MOST_
         most_items: numbers or characters in it, about.
     """
     source = random.Random(seed)
-    is_full = PROFILES[profile].is_full
-    for attempt in range(_TRIES_LARGE if is_full else _TRIES):
+    tries = [most_items] * (_TRIES_LARGE if PROFILES[profile].is_full else _TRIES)
+    if PROFILES[profile].is_full and any(one.left.is_formula or one.right.is_formula for one in model.relations):
         # The longest lists may be longer together than a statement allows (`m * n <= 10^4`): then half, and so on.
-        drawing = _Draw(model, PROFILES[profile], source, most_items >> attempt if is_full else most_items)
+        tries += [most_items >> halved for halved in range(1, _TRIES_LARGE + 1)]
+    for most in tries:
+        drawing = _Draw(model, PROFILES[profile], source, most)
         try:
             values = _draw_all(drawing)
         except _TooLarge:
