@@ -88,7 +88,7 @@ class _Draw:
         outer = place.removesuffix("[]#") + "#"
         if outer != place and outer in self.known:
             return self.most_items // max(1, self.known[outer])
-        if outer != place and "[" not in outer:
+        if place.endswith("[]#") and "[" not in outer:
             # Drawn before the list around it, of which it may be the length too.
             return math.isqrt(self.most_items)
         inner = shape.item if shape else None
