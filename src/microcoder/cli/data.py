@@ -27,6 +27,8 @@ app = App(name="data", help="Build a corpus from raw problem sets; export, publi
 app.command(audit)
 
 _REASONS_SHOWN = 8
+_PACKAGES = frozenset({"kattis", "polygon"})
+"""Formats with many programs a problem, compiled ones among them: their verification takes longer."""
 _DRY_RUN = "Print the resolved config, the work left and an estimate of its time, and stop."
 DryRun = Annotated[bool, Parameter(negative="", help=_DRY_RUN)]
 Corpus = Annotated[Path, Parameter(help="Folder that `microcoder data build` finished.")]
@@ -139,7 +141,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
         raise ConfigError("runner = 'ray' needs Ray; type: pip install 'microcoder[ray]', or leave the runner out")
     plan = plan_build(config, last=last)
     workers = config.workers or count_processors()
-    packages = sum(shard.num_rows for shard in plan.shards if config.sources[shard.source].format == "kattis")
+    packages = sum(shard.num_rows for shard in plan.shards if config.sources[shard.source].format in _PACKAGES)
     share = packages / plan.num_rows if plan.num_rows else 0.0
     seconds = estimate_seconds(plan.missing, workers=workers, package_share=share)
     expected = {

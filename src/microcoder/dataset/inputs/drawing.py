@@ -109,7 +109,7 @@ class _Draw:
         if outer != place and outer in self.known and not self.depth:
             each = _CHARACTERS_PER_ITEM if shape is not None and shape.kind == "text" else 1
             return each * self.most_items // max(1, self.known[outer])
-        if outer != place and "[" not in outer and outer not in self.known:
+        if place.endswith("[]#") and "[" not in outer and outer not in self.known:
             # Drawn before the list around it, of which it may be the length too.
             return math.isqrt(self.most_items)
         inner = shape.item if shape else None
@@ -444,10 +444,11 @@ def draw(
         is_stretched: make lists whose length nothing bounds as long as that allows, for a validator to decide.
     """
     source = random.Random(seed)
-    is_full = PROFILES[profile].is_full
-    for attempt in range(_TRIES_LARGE if is_full else _TRIES):
+    tries = [most_items] * (_TRIES_LARGE if PROFILES[profile].is_full else _TRIES)
+    if PROFILES[profile].is_full and any(one.left.is_formula or one.right.is_formula for one in model.relations):
         # The longest lists may be longer together than a statement allows (`m * n <= 10^4`): then half, and so on.
-        most = most_items >> attempt if is_full else most_items
+        tries += [most_items >> halved for halved in range(1, _TRIES_LARGE + 1)]
+    for most in tries:
         drawing = _Draw(model, PROFILES[profile], source, most, is_stretched=is_stretched)
         try:
             values = _draw_all(drawing)
