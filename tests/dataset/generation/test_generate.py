@@ -11,6 +11,7 @@ from local_endpoint import endpoint_of
 
 from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.generation import GenerateSettings, Judges, generate
+from microcoder.dataset.generation.answers import LARGE_BYTES
 from microcoder.dataset.process.samples import count_hidden, find_shown
 from microcoder.dataset.release.tables import mutation_score
 from microcoder.dataset.verify import VerifySettings, verify
@@ -78,7 +79,7 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     assert count_hidden(made) >= 10
     assert len(made.origins) == len(made.tests)
     kinds = {one.kind.partition("/")[0] for one in made.origins}
-    assert kinds == {"given", "drawn", "mutated"}
+    assert kinds == {"given", "drawn", "mutated", "grown"}
     assert all(one.parent for one in made.origins if one.kind.startswith("mutated/"))
     for test in made.tests:
         nums = json.loads(test.input)
@@ -121,8 +122,9 @@ def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enoug
     made = generate(candidate, judges, SMALL)
     assert isinstance(made, Candidate)
     added = made.origins[len(tests) :]
-    assert 1 <= len(added) <= SMALL.max_large
-    assert all(one.kind.startswith("drawn/large") for one in added)
+    large = [test for test in made.tests[len(tests) :] if len(test.input) > LARGE_BYTES]
+    assert 1 <= len(large) <= SMALL.max_large
+    assert all(one.kind.startswith(("drawn/large", "grown/")) for one in added)
     assert made.mutants == ()
     trial = made.to_trial("python", seconds=2.0, memory_mib=1024)
     (verdict,) = judges().brief.judge([Program(slow)], [trial])

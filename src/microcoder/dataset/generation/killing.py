@@ -103,7 +103,7 @@ def choose_tests(tests: Sequence[MadeTest], killers: Sequence[set[int]], *, most
         left = [failed for failed in left if best not in failed]
     by_kind: dict[str, list[int]] = {}
     for number, one in enumerate(tests):
-        if number not in chosen and not (one.is_large and one.origin.kind.startswith("drawn/")):
+        if number not in chosen and not (one.is_large and one.origin.kind.startswith(("drawn/", "grown/"))):
             by_kind.setdefault(one.origin.kind, []).append(number)
     # What the mutants did not ask for may still catch the mistakes of a model: some of every kind, longest first.
     for numbers in by_kind.values():

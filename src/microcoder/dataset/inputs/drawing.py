@@ -13,6 +13,7 @@ from typing import Any
 from microcoder.dataset.inputs.layouts import Values
 from microcoder.dataset.inputs.model import InputModel, Range
 from microcoder.dataset.inputs.shapes import NUMBER_FACTS, Shape
+from microcoder.dataset.inputs.trees import arrange_nodes, draw_edges
 
 _TRIES, _TRIES_LARGE = 24, 4
 _MOST_STEPS = 300
@@ -344,62 +345,14 @@ class _Draw:
         first = 0 if min(column.low for column in row.columns[:2]) == 0 else 1
         return [
             [*edge, *(self.value(f"{place}[][{at}]", column) for at, column in enumerate(row.columns) if at >= 2)]
-            for edge in self.edges(first, length)
+            for edge in draw_edges(first, length, self.random, is_path=self.profile.most_spread == 0)
         ]
 
-    def edges(self, first: int, length: int) -> list[tuple[int, int]]:
-        """Draw the edges of a tree, its nodes numbered from `first`: grown at random, long, a path, or a star."""
-        order = self.random.sample(range(first, first + length + 1), length + 1)
-        # As a level of one value has one branch, so a tree of few ties is long.
-        way = (
-            "path" if self.profile.most_spread == 0 else self.random.choice(("grown", "grown", "long", "path", "star"))
-        )
-        rows = []
-        for number in range(1, len(order)):
-            least = {"path": number - 1, "long": max(0, number - 4)}.get(way, 0)
-            parent = 0 if way == "star" else self.random.randint(least, number - 1)
-            rows.append((order[parent], order[number]))
-        return rows
-
     def _nodes(self, place: str, shape: Shape) -> list[Any]:
-        """Draw a binary tree: grown at random, a path, or full level by level."""
+        """Draw a binary tree, level by level."""
         assert shape.item is not None
         length = self._length(place, shape)
-        items = [self.value(f"{place}[]", shape.item) for _ in range(length)]
-        if {"search", "distinct"} & shape.facts:
-            items = list(dict.fromkeys(items))
-        children: list[list[int | None]] = [[None, None] for _ in items]
-        way = self.random.choice(("grown", "grown", "path", "full"))
-        for node in range(1, len(items)):
-            parent, side = (node - 1) // 2, (node - 1) % 2
-            while way != "full":
-                parent = node - 1 if way == "path" else self.random.randrange(node)
-                side = self.random.randrange(2)
-                if children[parent][side] is None:
-                    break
-            children[parent][side] = node
-        if "search" in shape.facts:
-            items = _in_order(sorted(items), children)
-        order: list[int | None] = [0] if items else []
-        for node in order:
-            order += children[node] if node is not None else []
-        while order and order[-1] is None:
-            order.pop()
-        return [None if node is None else items[node] for node in order]
-
-
-def _in_order(values: list[Any], children: list[list[int | None]]) -> list[Any]:
-    """Give sorted values to the nodes from left to right."""
-    found: list[Any] = [None] * len(children)
-    left, stack, node = iter(values), [], 0 if children else None
-    while stack or node is not None:
-        while node is not None:
-            stack.append(node)
-            node = children[node][0]
-        node = stack.pop()
-        found[node] = next(left)
-        node = children[node][1]
-    return found
+        return arrange_nodes([self.value(f"{place}[]", shape.item) for _ in range(length)], shape.facts, self.random)
 
 
 def _arrange(items: list[Any], shape: Shape, source: random.Random) -> list[Any]:
@@ -481,7 +434,8 @@ def _draw_all(drawing: _Draw) -> Values | None:
     for one, other in model.trees:
         first = int(min(0 if shape is None or shape.item is None else shape.item.low
                         for shape in (_shape_at(model, one), _shape_at(model, other))))  # fmt: skip
-        edges = drawing.edges(first, len(drawn[one]))
+        is_path = drawing.profile.most_spread == 0
+        edges = draw_edges(first, len(drawn[one]), drawing.random, is_path=is_path)
         drawn[one], drawn[other] = [edge[0] for edge in edges], [edge[1] for edge in edges]
     return tuple(drawn[name] for name in model.names)
 
