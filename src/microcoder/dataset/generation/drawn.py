@@ -53,13 +53,16 @@ def make_inputs(
     large = [*(f"drawn/{name}" for name, profile in PROFILES.items() if profile.is_full), *_GROWN]
     small = [*(f"drawn/{name}" for name, profile in PROFILES.items() if not profile.is_full)]
     kinds = [*small, *(f"mutated/{name}" for name in MUTATIONS)]
-    num_large = min(settings.max_inputs, _EACH * len(large))
+    # Small ones are most, unless there are enough of them.
+    most_large = settings.max_inputs if is_large_alone else settings.max_inputs // 3
+    large = large[: max(1, most_large // _EACH)]
+    num_large = _EACH * len(large)
     made: list[MadeInput] = []
     for number in range(0 if is_large_alone else 2 * settings.max_inputs):
         if len(made) >= settings.max_inputs - num_large:
             break
         made += making.make(kinds[number % len(kinds)], number, settings.max_test_bytes)
-    return [*accept(made), *_make_large(making, large[:num_large], most_bytes, accept)]
+    return [*accept(made), *_make_large(making, large, most_bytes, accept)]
 
 
 def _make_large(

@@ -105,11 +105,15 @@ def choose_tests(tests: Sequence[MadeTest], killers: Sequence[set[int]], *, most
     for number, one in enumerate(tests):
         if number not in chosen and not (one.is_large and one.origin.kind.startswith(("drawn/", "grown/"))):
             by_kind.setdefault(one.origin.kind, []).append(number)
-    # What the mutants did not ask for may still catch the mistakes of a model: some of every kind, longest first.
-    for numbers in by_kind.values():
+    # What the mutants did not ask for may still catch the mistakes of a model: some of every kind, longest first, the
+    # kinds that are drawn and those that are mutated by turns.
+    by_way: dict[str, list[list[int]]] = {}
+    for kind, numbers in by_kind.items():
         numbers.sort(key=lambda n: (len(tests[n].test.input), -n))
-    while len(chosen) < most and any(by_kind.values()):
-        for numbers in by_kind.values():
+        by_way.setdefault(kind.partition("/")[0], []).append(numbers)
+    in_turn = [numbers for turn in itertools.zip_longest(*by_way.values()) for numbers in turn if numbers is not None]
+    while len(chosen) < most and any(in_turn):
+        for numbers in in_turn:
             if numbers and len(chosen) < most:
                 chosen.append(numbers.pop())
     return sorted(chosen)
