@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -146,6 +147,21 @@ def test_large_inputs_that_references_need_longer_for_get_more_time_where_slow_p
     made = generate(make_candidate(solutions=[{"code": code}]), judges, settings)
     assert isinstance(made, Candidate)
     assert all(len(json.loads(test.input)) <= 50 for test in made.tests)
+
+
+def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(judges: Open) -> None:
+    slow = "sum(i * i % 7 for i in range(4_000_000 if sum(nums) % 9 == 4 else 0)) * 0"
+    other = RIGHT.replace("return count", f"return count + {slow}")
+    settings = SMALL.model_copy(update={"answer_seconds": 0.1})
+    made = generate(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges, settings)
+    assert isinstance(made, Candidate)
+    detail = made.lineage[-1].detail
+    num_made, num_answered, num_slow = (
+        int(found[1])
+        for how in (r"(\d+) inputs made", r"(\d+) answered by 2", r"a reference too slow (\d+)")
+        if (found := re.search(how, detail))
+    )
+    assert num_slow == num_made - num_answered < 8
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from microcoder.errors import DataError
 from microcoder.evaluator import Execution, Invocation, Judge
 from microcoder.formats.candidates import Candidate, Origin
 from microcoder.signatures import find_call
-from microcoder.types import Call, Outcome, Problem, Program, TestCase
+from microcoder.types import Call, Outcome, Problem, Program, TestCase, TestResult
 
 _NO_ANSWER = "no program answers this"
 _CUT = re.compile(r"\n\[\.\.\. of \d+ (?:bytes|characters)\]\Z")
@@ -37,6 +37,8 @@ _COST_STEPS = (0.5, 2.0, 10.0)
 _MEMORY_MIB = 2048
 LARGE_BYTES = 20_000
 """A longer input is there for slow programs."""
+_MOST_LIMITS = 6
+"""That one reference may meet on the inputs of one problem; what comes after them is not answered."""
 AT_ONCE = 8
 """Runs whose outputs are held together."""
 MOST_BYTES = 32 << 20
@@ -203,15 +205,14 @@ class Answering:
 
     def _agreed(self, inputs: Sequence[MadeInput], tests: Sequence[TestCase]) -> list[float | None]:
         """Return what each test costs; None where a reference does not pass it every time."""
-        problems = [self._problem_of(tests, program) for program in self.references]
         seconds: list[float | None] = [0.0] * len(tests)
         late: set[int] = set()
-        for verdict in self.judge.judge(self.references, problems):
-            late |= {number for number, one in enumerate(verdict.tests) if one.verdict is Outcome.TIME_LIMIT}
-            late |= set(range(len(verdict.tests), len(tests)))
+        for results in self._judge_past_limits(tests):
+            late |= {number for number, one in results.items() if one.verdict is Outcome.TIME_LIMIT}
+            late |= set(range(len(tests))) - set(results)
             passed = {
                 number: result.cpu_seconds / self.judge.time_scale
-                for number, result in enumerate(verdict.tests)
+                for number, result in results.items()
                 if result.verdict is Outcome.ACCEPTED
             }
             for number, known in enumerate(seconds):
@@ -223,6 +224,25 @@ class Answering:
         self.dropped["references disagree"] += len(lost - late)
         self._repeat(tests, seconds)
         return seconds
+
+    def _judge_past_limits(self, tests: Sequence[TestCase]) -> list[dict[int, TestResult]]:
+        """Return the results of each reference by number of test.
+
+        The judge stops at a limit, and the length of an input does not always tell how long a program takes: the tests
+        after the limit are judged anew, as far as `_MOST_LIMITS` go.
+        """
+        found: list[dict[int, TestResult]] = [{} for _ in self.references]
+        left = {place: list(range(len(tests))) for place in range(len(self.references))}
+        for _ in range(_MOST_LIMITS):
+            programs = [self.references[place] for place in left]
+            problems = [self._problem_of([tests[n] for n in left[place]], self.references[place]) for place in left]
+            for place, verdict in zip(list(left), self.judge.judge(programs, problems), strict=True):
+                found[place].update(zip(left[place], verdict.tests, strict=False))
+                left[place] = left[place][len(verdict.tests) :] if verdict.tests else []
+            left = {place: numbers for place, numbers in left.items() if numbers}
+            if not left:
+                break
+        return found
 
     def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
         """Leave out what a reference does not pass again, in another order and with other random numbers."""
