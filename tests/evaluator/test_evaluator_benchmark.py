@@ -124,7 +124,8 @@ def test_the_cpu_of_children_counts_while_they_run_and_after() -> None:
     child.communicate()
     ended = read_cpu_use(os.getpid()) - before
     assert ended.ended >= 0.2
-    assert ended.total >= running.total
+    # Sums of hundredths of a second differ in their last bits.
+    assert ended.total >= running.total - 1e-6
 
 
 def test_peers_figures_are_read_as_they_mean_them() -> None:
