@@ -1,8 +1,8 @@
-"""A long run of things in pieces, so that memory holds one at a time."""
+"""Things in pieces, so that memory holds one at a time, and things of several groups by turns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -14,3 +14,9 @@ def cut_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
     iterator = iter(items)
     while piece := list(islice(iterator, size)):
         yield piece
+
+
+def take_in_turn(groups: Collection[Sequence[T]]) -> list[T]:
+    """Return the first item of each group, then the second of each that has one, and so on."""
+    most = max(map(len, groups), default=0)
+    return [group[place] for place in range(most) for group in groups if place < len(group)]

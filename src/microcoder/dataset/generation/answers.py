@@ -21,6 +21,7 @@ from microcoder.dataset.verify.reproducible import round_up
 from microcoder.errors import DataError
 from microcoder.evaluator import Execution, Invocation, Judge
 from microcoder.formats.candidates import Candidate, Origin
+from microcoder.pieces import take_in_turn
 from microcoder.signatures import find_call
 from microcoder.types import Call, Outcome, Problem, Program, TestCase, TestResult
 
@@ -98,7 +99,7 @@ class Answering:
         """
         self.seconds = self.settings.answer_seconds
         tests = self._answer(sorted(inputs, key=_size))
-        again, self.too_slow = spread_slow(self.too_slow, num_slow), []
+        again, self.too_slow = _spread_slow(self.too_slow, num_slow), []
         if again:
             self.dropped["tried again with more time"] += len(again)
             self.seconds = max(self.seconds, self.settings.large_answer_seconds)
@@ -274,15 +275,12 @@ def _size(one: MadeInput) -> int:
     return len(one.text)
 
 
-def spread_slow(inputs: Sequence[MadeInput], most: int) -> list[MadeInput]:
+def _spread_slow(inputs: Sequence[MadeInput], most: int) -> list[MadeInput]:
     """Return so many inputs: of each group and generator in turn the longest that is left."""
     by_kind: dict[tuple[str, str], list[MadeInput]] = {}
     for one in sorted(inputs, key=_size):
         by_kind.setdefault((one.group, one.origin.kind), []).append(one)
-    chosen: list[MadeInput] = []
-    while len(chosen) < most and any(by_kind.values()):
-        chosen += [kind.pop() for kind in by_kind.values() if kind]
-    return chosen[:most]
+    return take_in_turn([kind[::-1] for kind in by_kind.values()])[:most]
 
 
 def _stirred(program: Program) -> Program:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microcoder.dataset.generation.answers import Answering, MadeTest
 from microcoder.evaluator import Judge
+from microcoder.pieces import take_in_turn
 from microcoder.types import Outcome, Program, TestCase
 
 _SMALL_BYTES = 4096
@@ -109,13 +109,9 @@ def choose_tests(tests: Sequence[MadeTest], killers: Sequence[set[int]], *, most
     # kinds that are drawn and those that are mutated by turns.
     by_way: dict[str, list[list[int]]] = {}
     for kind, numbers in by_kind.items():
-        numbers.sort(key=lambda n: (len(tests[n].test.input), -n))
+        numbers.sort(key=lambda n: (-len(tests[n].test.input), n))
         by_way.setdefault(kind.partition("/")[0], []).append(numbers)
-    in_turn = [numbers for turn in itertools.zip_longest(*by_way.values()) for numbers in turn if numbers is not None]
-    while len(chosen) < most and any(in_turn):
-        for numbers in in_turn:
-            if numbers and len(chosen) < most:
-                chosen.append(numbers.pop())
+    chosen += take_in_turn(take_in_turn(by_way.values()))[: most - len(chosen)]
     return sorted(chosen)
 
 
@@ -127,5 +123,4 @@ def _spread_large(tests: Sequence[MadeTest]) -> list[int]:
     by_kind: dict[str, list[int]] = {}
     for number in sorted(large, key=lambda n: -len(tests[n].test.input)):
         by_kind.setdefault(tests[number].origin.kind, []).append(number)
-    turns = itertools.zip_longest(*by_kind.values())
-    return [number for turn in turns for number in turn if number is not None]
+    return take_in_turn(by_kind.values())

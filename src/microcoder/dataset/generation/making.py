@@ -19,7 +19,6 @@ from microcoder.types import TestCase
 _MOST_KNOWN = 30
 """Known inputs that are learnt from."""
 _MOST_KNOWN_BYTES = 1 << 16
-_BYTES_PER_ITEM = 12
 _FORMULA = re.compile(
     r"\$([^$\n]{1,200}(?:\n[^$\n]{1,200})?)\$|[`*]([A-Za-z](?:_\w)?)[`*]|\b([A-Za-z](?:_\w)?)(?=\s*(?:<=|≤))"
 )
