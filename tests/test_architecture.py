@@ -13,7 +13,9 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # A part imports parts of lower layers only.
 LAYERS = (
-    ("errors", "faults", "pieces", "docstrings"),
+    ("errors", "faults", "pieces"),
+    ("syntax",),
+    ("docstrings",),
     ("machine", "types"),
     ("files",),
     ("completions", "records", "signatures", "extensions"),
@@ -215,3 +217,16 @@ def test_statistics_of_studies_without_their_extra_say_what_to_install() -> None
         assert result.returncode == 2
         assert "pip install 'microcoder[insights]'" in result.stderr
         assert "Traceback" not in result.stderr
+
+
+def test_one_function_parses_source() -> None:
+    """CPython 3.11 parses wrongly in several threads at once, see `microcoder.syntax`."""
+    parsers = {
+        name_of(path)
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute) and node.attr == "parse" and isinstance(node.value, ast.Name)
+        if node.value.id == "ast"
+    }
+    # The other one runs alone, in the process of a judge under test.
+    assert parsers == {"syntax.py", "yardstick/inside/judges.py"}

@@ -10,6 +10,8 @@ import inspect
 import textwrap
 from functools import cache
 
+from microcoder.syntax import parse_source
+
 
 @cache
 def attribute_docstrings(owner: type) -> dict[str, str]:
@@ -26,7 +28,7 @@ def _own_docstrings(owner: type) -> dict[str, str]:
         source = inspect.getsource(owner)
     except OSError:  # made without a file: at a prompt, by exec
         return {}
-    definition = ast.parse(textwrap.dedent(source)).body[0]
+    definition = parse_source(textwrap.dedent(source)).body[0]
     assert isinstance(definition, ast.ClassDef)
     found = {}
     for statement, following in zip(definition.body, definition.body[1:], strict=False):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from microcoder.syntax import parse_source
 from microcoder.types import Call, Method, Problem
 
 NOT_JUDGED_BY = frozenset({"id", "statement", "starter_code", "tier", "reference"})
@@ -98,7 +99,7 @@ def _parse_head(source: str, start: int) -> ast.FunctionDef | None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                tree = ast.parse(f"def f{source[start : end + 1]} {tail}: pass")
+                tree = parse_source(f"def f{source[start : end + 1]} {tail}: pass")
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             continue
         if tree.body and isinstance(tree.body[0], ast.FunctionDef):
@@ -137,7 +138,7 @@ def _kind_of(annotation: ast.expr | None, node_kind: str) -> str:
             return node_kind
         case ast.Constant(value=str(text)):
             try:
-                return _kind_of(ast.parse(text, mode="eval").body, node_kind)
+                return _kind_of(parse_source(text, mode="eval").body, node_kind)
             except (SyntaxError, ValueError, MemoryError, RecursionError):
                 return "json"
         case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):

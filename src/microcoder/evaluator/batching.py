@@ -32,6 +32,7 @@ from microcoder.evaluator.sharing_names import (
     check_name,
     public_names,
 )
+from microcoder.syntax import parse_source
 
 _MOST_SOURCE_CHARACTERS = 1 << 16
 """Programs of contests are shorter; reading a longer one costs more than a batch saves."""
@@ -58,7 +59,7 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
     if found:
         return f"it names {found[0]}"
     try:
-        _Screen(is_function=is_function).visit(ast.parse(code))
+        _Screen(is_function=is_function).visit(parse_source(code))
     except Obstacle as obstacle:
         return str(obstacle)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -6,6 +6,7 @@ import ast
 import hashlib
 from typing import Literal
 
+from microcoder.syntax import parse_source
 from microcoder.types import Problem, Program, Rollout, Verdict
 
 Kind = Literal["random", "systematic"]
@@ -58,7 +59,7 @@ noisy_verdict.needs_draw = True  # pyrefly: ignore[missing-attribute]
 def place_program(code: str, pattern: int, *, trait: Trait = "program") -> float:
     """Return a program's place in [0, 1), the same for every program with the same trait."""
     try:
-        tree = ast.parse(code)
+        tree = parse_source(code)
         constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
         text = ast.dump(tree) if trait == "program" else f"constants {constants!r}"
     except (SyntaxError, ValueError, RecursionError, MemoryError):

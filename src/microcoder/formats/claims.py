@@ -23,6 +23,7 @@ from importlib.resources import files
 from microcoder.formats.assertions import RESULTS, cut_calls
 from microcoder.formats.calls import NotACall
 from microcoder.formats.text import parse_python, shorten
+from microcoder.syntax import parse_source
 from microcoder.types import Checker, TestCase
 
 _CANDIDATE = "candidate"
@@ -189,12 +190,12 @@ class _Shifter(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         if isinstance(node.value, ast.Name) and node.value.id == RESULTS and isinstance(node.slice, ast.Constant):
-            return ast.parse(f"{RESULTS}[{int(str(node.slice.value)) + self._by}]", mode="eval").body
+            return parse_source(f"{RESULTS}[{int(str(node.slice.value)) + self._by}]", mode="eval").body
         return node
 
 
 def _shift(source: str, by: int) -> str:
-    return ast.unparse(_Shifter(by).visit(ast.parse(source, mode="eval").body))
+    return ast.unparse(_Shifter(by).visit(parse_source(source, mode="eval").body))
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -11,6 +11,7 @@ from microcoder.formats.calls import NotACall
 from microcoder.formats.claims import SplitAssertion, claims_test
 from microcoder.formats.row import Malformed, Row
 from microcoder.formats.text import parse_python
+from microcoder.syntax import parse_source
 from microcoder.types import TestCase
 
 INPUTS_PER_TEST = 25
@@ -78,7 +79,7 @@ def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
     reference = f"{row.text('prompt')}{row.text('canonical_solution')}"
     prelude = f"{reference}\n{_REFERENCE} = {entry}\n"
     try:
-        ast.parse(prelude)
+        parse_source(prelude)
     except SyntaxError as error:
         raise Malformed("wrong_value", f"prompt and canonical_solution are no Python ({error})") from None
     shapes = _argument_shapes(row, entry)
@@ -107,7 +108,7 @@ def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:
     """Return the arguments of the row's own assertions: they show where JSON's lists stand for tuples and sets."""
     source = row.values.get("assertion", "")
     try:
-        tree = ast.parse(source if isinstance(source, str) else "")
+        tree = parse_source(source if isinstance(source, str) else "")
     except SyntaxError:
         return []
     shapes = []

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NoReturn
 
+from microcoder.syntax import evaluate_literal, parse_source
+
 MAX_DIGITS = 100_000
 """A longer integer takes the judge seconds to read, each time."""
 MAX_LITERAL = 50_000_000
@@ -85,7 +87,7 @@ def read_literal(text: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.literal_eval(text.strip())
+            return evaluate_literal(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise ValueError(f"neither JSON ({not_json}) nor a Python literal") from None
 
@@ -95,7 +97,7 @@ def parse_python(source: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(source)
+            return parse_source(source)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 

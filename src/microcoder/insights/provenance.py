@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import microcoder
+from microcoder.syntax import parse_source
 
 _SOURCE = Path(microcoder.__file__).parent
 _ROOTS = ("training/session.py", "training/engines/{engine}/engine.py")
@@ -46,7 +47,7 @@ def code_files(engine: str, *, module: str = "") -> list[Path]:
 @cache
 def _imported_files(path: Path) -> list[Path]:
     names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse_source(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -68,7 +69,7 @@ def _essence(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         return text
-    tree = ast.parse(text)
+    tree = parse_source(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [item for item in node.body if not _is_text(item)] or [ast.Pass()]

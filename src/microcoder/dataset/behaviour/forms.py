@@ -14,6 +14,7 @@ from microcoder.dataset.filter.fingerprints import LONGEST_EXAMPLE
 from microcoder.dataset.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.dataset.process.sections import split
 from microcoder.formats.candidates import Candidate
+from microcoder.syntax import evaluate_literal, parse_source
 
 _MOST_CASES = 24
 _LARGE, _ENOUGH_CASES = 1_000_000, 3
@@ -137,10 +138,10 @@ def _doctests(candidate: Candidate) -> list[tuple[list[Any], str]]:
     found = []
     for call, shown in _DOCTEST.findall(candidate.statement or candidate.statement_found):
         try:
-            node = ast.parse(call.strip(), mode="eval").body
+            node = parse_source(call.strip(), mode="eval").body
             if isinstance(node, ast.Call) and not node.keywords:
                 arguments = json.loads(json.dumps([ast.literal_eval(argument) for argument in node.args]))
-                found.append((arguments, json.dumps(ast.literal_eval(shown.strip()))))
+                found.append((arguments, json.dumps(evaluate_literal(shown.strip()))))
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             continue
     return found
@@ -164,5 +165,5 @@ def _literal(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        value = ast.literal_eval(text)
+        value = evaluate_literal(text)
         return json.loads(json.dumps(value))

@@ -14,6 +14,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from microcoder.syntax import parse_source
+
 
 class MadeMutant(NamedTuple):
     """A mutant and its name, `mutation@line`."""
@@ -94,7 +96,7 @@ def _parse(code: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(code)
+            return parse_source(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 

@@ -17,6 +17,7 @@ from types import CodeType, MappingProxyType
 from typing import NamedTuple
 
 from microcoder.dataset.process.completeness import WRITTEN, plain_formulae, read_number
+from microcoder.syntax import parse_source
 
 _NAME = r"\|?[A-Za-z_]\w*(?:\.(?:length|size(?:\(\))?|len)|\[[^\]\n]{0,12}\])*\|?(?:\.length)?"
 _FUNCTIONS: Mapping[str, Callable[..., float]] = MappingProxyType(
@@ -201,7 +202,7 @@ def _term(tokens: Sequence[re.Match[str]], name: Callable[[str], str]) -> Term |
             source += token["function"] or ("**" if token["mark"] == "^" else token["mark"])
         is_operand = bool(token["number"] or token["name"])
     try:
-        tree = ast.parse(source, mode="eval").body
+        tree = parse_source(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     match tree:

@@ -6,6 +6,7 @@ import ast
 import re
 
 from microcoder.formats.candidates import Candidate
+from microcoder.syntax import parse_source
 
 # Each source bakes its own prompt into the statement; two instructions in one prompt contradict each other.
 _BAKED = (
@@ -62,7 +63,7 @@ def find_starter_code(candidate: Candidate) -> str | None:
         if solution.language != "python" or solution.known != "accepted":
             continue
         try:
-            found = _signature(ast.parse(solution.code).body, candidate.fn_name)
+            found = _signature(parse_source(solution.code).body, candidate.fn_name)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         if found:

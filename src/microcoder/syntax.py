@@ -1,0 +1,47 @@
+"""Python source -> its syntax tree, safely from any thread: nothing else in the package calls `ast.parse`."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+import threading
+from typing import Literal, overload
+
+from microcoder.errors import EvaluatorFault
+
+_HAS_SHARED_DEPTH = sys.version_info < (3, 12)
+"""CPython 3.11 keeps the depth of the tree that it builds once for all threads (gh-106905): two that parse at the same
+time, or one in whose parse garbage is collected, can meet `SystemError: AST constructor recursion depth mismatch`."""
+_ONE_AT_A_TIME = threading.RLock() if _HAS_SHARED_DEPTH else contextlib.nullcontext()
+_MOST_TRIES = 20
+
+
+@overload
+def parse_source(source: str, mode: Literal["exec"] = "exec") -> ast.Module: ...
+
+
+@overload
+def parse_source(source: str, mode: Literal["eval"]) -> ast.Expression: ...
+
+
+def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> ast.Module | ast.Expression:
+    """Return what `ast.parse` returns.
+
+    Raises:
+        SyntaxError: it is not Python of this version; likewise `ValueError`, `RecursionError` and `MemoryError`.
+        EvaluatorFault: the parser itself failed, which says nothing of the source.
+    """
+    fault = None
+    for _ in range(_MOST_TRIES):
+        try:
+            with _ONE_AT_A_TIME:
+                return ast.parse(source, mode=mode)
+        except SystemError as error:
+            fault = error  # Code that is not ours parses beside us: once more.
+    raise EvaluatorFault(f"Python's parser failed {_MOST_TRIES} times: {fault}")
+
+
+def evaluate_literal(source: str) -> object:
+    """Return the value of a literal, as `ast.literal_eval` of a text does; raises like it and like `parse_source`."""
+    return ast.literal_eval(parse_source(source.lstrip(" \t"), mode="eval"))
