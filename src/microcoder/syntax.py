@@ -6,7 +6,7 @@ import ast
 import contextlib
 import sys
 import threading
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from microcoder.errors import EvaluatorFault
 
@@ -25,7 +25,7 @@ def parse_source(source: str, mode: Literal["exec"] = "exec") -> ast.Module: ...
 def parse_source(source: str, mode: Literal["eval"]) -> ast.Expression: ...
 
 
-def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> ast.Module | ast.Expression:
+def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
     """Return what `ast.parse` returns.
 
     Raises:
