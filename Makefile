@@ -36,8 +36,12 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -c 'import microcoder.serving.app, microcoder.training.engines.trl.trainer, peft'
 	@touch $@ $(TRAINS)
 
+# MicroCoder-GRPO and its baseline, no mask; the report compares the two.
+DEMO := $(BIN)/microcoder train -c recipes/micro/config.toml
 demo: $(TRAINS)
-	$(BIN)/microcoder train -c recipes/micro/config.toml --run-dir runs/demo
+	$(DEMO) --run-dir runs/demo
+	$(DEMO) --algorithm.masking.kind none --run-dir runs/demo-baseline
+	$(BIN)/microcoder report runs/demo --against runs/demo-baseline
 
 # LONG= runs the long ones too: more kills, Ray, two processes, other users, mutants of the pure modules (minutes).
 LONG ?= -m 'not long'

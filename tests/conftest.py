@@ -48,10 +48,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def shared_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all workers of this session share; what is built in it guards itself with a lock."""
     base = tmp_path_factory.getbasetemp()
-    cache = (base if worker_id == "master" else base.parent) / "cache"
+    cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
     cache.mkdir(exist_ok=True)
     # For what loads in plain functions.
     os.environ["MICROCODER_TEST_CACHE"] = str(cache)

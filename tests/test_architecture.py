@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import microcoder
+from microcoder.installation import how_to_install
 
 SOURCE = Path(microcoder.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -14,7 +15,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # A part imports parts of lower layers only.
 LAYERS = (
     ("errors", "faults", "pieces"),
-    ("syntax",),
+    ("syntax", "installation"),
     ("docstrings",),
     ("machine", "types"),
     ("files",),
@@ -117,6 +118,7 @@ def test_the_public_names_are_these() -> None:
         "ConfigError",
         "DataError",
         "EvaluatorFault",
+        "Judge",
         "MicroCoderError",
         "Outcome",
         "Problem",
@@ -199,7 +201,7 @@ def test_help_works_without_torch_or_any_other_extra() -> None:
 def test_a_service_without_its_extra_says_what_to_install() -> None:
     result = run_without_extras("from microcoder.cli import main; main(['serve', '--port', '0'])")
     assert result.returncode == 2
-    assert "pip install 'microcoder[serve]'" in result.stderr
+    assert f"type: {how_to_install('serve')}\n" in result.stderr
     assert "Traceback" not in result.stderr
 
 
@@ -207,7 +209,7 @@ def test_a_report_without_its_extra_says_what_to_install(tmp_path: Path) -> None
     (tmp_path / "manifest.json").write_text("{}")
     result = run_without_extras(f"from microcoder.cli import main; main(['report', {str(tmp_path)!r}])")
     assert result.returncode == 2
-    assert "pip install 'microcoder[insights]'" in result.stderr
+    assert f"type: {how_to_install('insights')}\n" in result.stderr
     assert "Traceback" not in result.stderr
 
 
@@ -215,7 +217,7 @@ def test_statistics_of_studies_without_their_extra_say_what_to_install() -> None
     for verb in ("plan", "report"):
         result = run_without_extras(f"from microcoder.cli import main; main(['study', {verb!r}, '001'])")
         assert result.returncode == 2
-        assert "pip install 'microcoder[insights]'" in result.stderr
+        assert f"type: {how_to_install('insights')}\n" in result.stderr
         assert "Traceback" not in result.stderr
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -83,6 +84,56 @@ def test_command_lines_parse() -> None:
         if (fault := fault_of(words, whole))
     ]
     assert not wrong
+
+
+def test_make_has_the_targets_that_pages_name() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text_of(ROOT / "Makefile"), re.M))
+    named = re.compile(r"(?:^ {4}|`|\$ |^)make (?:\w+=\S* )*([a-z-]+)(?=\s+#|[ `\n]|$)", re.M)
+    wrong = [
+        f"{name_of(page)}: {name}" for page in CURRENT for name in named.findall(text_of(page)) if name not in targets
+    ]
+    assert not wrong
+
+
+def test_the_demo_trains_and_compares_two_arms() -> None:
+    """README and the recipe's page say so; a merge once left one."""
+    made = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    lines = [shlex.split(line) for line in made.splitlines() if "/microcoder " in line]
+    commands = [words[1:] for words in lines if words[0].endswith("/microcoder")]
+    assert [fault_of(words, True) for words in commands] == ["", "", ""]
+    ours, baseline, report = commands
+    assert [*ours[:-2], "--algorithm.masking.kind", "none"] == baseline[:-2]
+    assert ours[-2:] == ["--run-dir", "runs/demo"]
+    assert report == ["report", "runs/demo", "--against", baseline[-1]]
+
+
+def test_commands_of_figures_can_be_typed() -> None:
+    """Each figure of the first page and of the page of figures has its command; benchmarks know the flags."""
+    rows = [line.split(" | ") for line in text_of(DOCS / "results.md").splitlines() if line.startswith("| ")]
+    figures = text_of(ROOT / "README.md").partition("\n## Ten figures")[2].partition("\n## ")[0]
+    first_page = [line.split(" | ") for line in figures.splitlines() if line.startswith("| ") and "---" not in line]
+    assert len(first_page) == 11
+    commands = [
+        command for row in (*rows, *first_page) for cell in row[1:2] for command in re.findall(r"`([^`]+)`", cell)
+    ]
+    assert len(commands) > 30
+    wrong = [command for command in commands if not is_benchmark_or_verb(command)]
+    assert not wrong
+    scripts = {row[1].strip("`").partition(" --")[0] for row in first_page[1:]}
+    missing = {script for script in scripts if script not in text_of(DOCS / "results.md")}
+    assert not missing
+
+
+def is_benchmark_or_verb(command: str) -> bool:
+    """Whether a command is a benchmark with flags that it has, tests that exist, a target or a verb."""
+    words = command.removeprefix("python ").split()
+    flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+    if words[0] in ("make", "microcoder"):
+        return True  # the tests of targets and of command lines say more
+    path = ROOT / words[1 if words[0] == "pytest" else 0]
+    if words[0] == "pytest" or path.is_dir() or not path.exists():
+        return path.exists()
+    return all(f'"{flag}"' in path.read_text(encoding="utf-8") for flag in flags)
 
 
 def test_keys_of_toml_blocks_exist() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from microcoder.errors import ConfigError, DataError, EvaluatorFault, MicroCoderError, TrainingError
+    from microcoder.evaluator import Judge
     from microcoder.extract import extract_program
     from microcoder.rewards import score_verdict, score_verdicts
     from microcoder.types import (
@@ -30,6 +31,7 @@ __all__ = [
     "ConfigError",
     "DataError",
     "EvaluatorFault",
+    "Judge",
     "MicroCoderError",
     "Outcome",
     "Problem",
@@ -48,6 +50,7 @@ __all__ = [
 
 _NAMES_OF = {
     "errors": ("ConfigError", "DataError", "EvaluatorFault", "MicroCoderError", "TrainingError"),
+    "evaluator": ("Judge",),
     "extract": ("extract_program",),
     "rewards": ("score_verdict", "score_verdicts"),
     "types": (

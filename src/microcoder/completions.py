@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from microcoder.errors import ConfigError, MicroCoderError
+from microcoder.installation import how_to_install
 
 if TYPE_CHECKING:
     import httpx
@@ -61,7 +62,7 @@ class CompletionsClient:
         try:
             import httpx
         except ModuleNotFoundError:
-            raise ConfigError("asking an endpoint needs httpx; type: pip install 'microcoder[insights]'") from None
+            raise ConfigError(f"asking an endpoint needs httpx; type: {how_to_install('insights')}") from None
         self._url, self._key_variable = url.rstrip("/") + "/chat/completions", key_variable
         self._retries, self._error, self._may_be_filtered = retries, error, may_be_filtered
         try:

@@ -19,6 +19,7 @@ from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, Un
 
 import microcoder
 from microcoder.errors import MicroCoderError
+from microcoder.installation import how_to_install
 
 VERBS = {
     "judge": ("judge", "Judge the programs of a file; the same command resumes an interrupted run."),
@@ -123,7 +124,7 @@ def _print_keys(given: Sequence[str]) -> None:
         config = getattr(importlib.import_module(module), name)
     except ImportError as error:
         extra = "data" if "dataset" in module else "train"
-        print(f"Its keys can be listed once {error.name} is installed; type: pip install 'microcoder[{extra}]'")
+        print(f"Its keys can be listed once {error.name} is installed; type: {how_to_install(extra)}")
         return
     print(describe_keys(config, width=shutil.get_terminal_size().columns))
 

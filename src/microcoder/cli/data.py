@@ -16,6 +16,7 @@ from microcoder.cli.display import StepDisplay, describe_seconds
 from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.config import load_config
 from microcoder.errors import ConfigError, DataError
+from microcoder.installation import how_to_install
 from microcoder.machine import count_processors
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
 
     config = load_config(BuildConfig, recipes, parse_overrides(overrides))
     if config.runner == "ray" and find_spec("ray") is None:
-        raise ConfigError("runner = 'ray' needs Ray; type: pip install 'microcoder[ray]', or leave the runner out")
+        raise ConfigError(f"runner = 'ray' needs Ray; type: {how_to_install('ray')}, or leave the runner out")
     plan = plan_build(config, last=last)
     workers = config.workers or count_processors()
     packages = sum(shard.num_rows for shard in plan.shards if config.sources[shard.source].format in _PACKAGES)
@@ -205,7 +206,7 @@ def require_data() -> None:
     """
     missing = [name for name in ("pyarrow", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
     if missing:
-        raise ConfigError(f"data needs {', '.join(missing)}; type: pip install 'microcoder[data]'")
+        raise ConfigError(f"data needs {', '.join(missing)}; type: {how_to_install('data')}")
 
 
 def _describe_missing(missing: dict[str, Missing]) -> str:

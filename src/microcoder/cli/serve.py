@@ -16,6 +16,7 @@ from microcoder.errors import ConfigError, EvaluatorFault
 from microcoder.evaluator import Judge
 from microcoder.evaluator.languages import LANGUAGES, find_language
 from microcoder.evaluator.probes import run_probes
+from microcoder.installation import how_to_install
 from microcoder.machine import require_linux
 from microcoder.serving.settings import ServiceSettings, read_tokens
 
@@ -62,7 +63,7 @@ def serve(
         from microcoder.serving.app import JudgeServer
         from microcoder.serving.service import Service
     except ModuleNotFoundError as error:
-        raise ConfigError(f"{error.name} is not installed; type: pip install 'microcoder[serve]'") from None
+        raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
 
     _check_port(host, port)
     tokens = read_tokens(token_file) if token_file else frozenset()

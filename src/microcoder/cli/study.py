@@ -14,6 +14,7 @@ from microcoder.cli.display import StudyDisplay, describe_seconds
 from microcoder.cli.options import Flag, Json
 from microcoder.cli.train import require_training
 from microcoder.errors import ConfigError, TrainingError
+from microcoder.installation import how_to_install
 
 if TYPE_CHECKING:
     from microcoder.insights.rounds import StudyPlan
@@ -232,7 +233,7 @@ def _require_statistics() -> None:
     try:
         import scipy  # noqa: F401
     except ImportError as error:
-        raise ConfigError(f"this needs {error.name}; type: pip install 'microcoder[insights]'") from None
+        raise ConfigError(f"this needs {error.name}; type: {how_to_install('insights')}") from None
 
 
 def _describe(plan: StudyPlan, *, jobs: int, budget_minutes: float | None) -> dict[str, Any]:

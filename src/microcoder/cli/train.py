@@ -14,6 +14,7 @@ from microcoder.cli.display import describe_seconds
 from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.config import find_recipe, load_config, name_recipe
 from microcoder.errors import ConfigError
+from microcoder.installation import how_to_install
 from microcoder.runs import RunDirectory
 from microcoder.training.batching import describe_batches
 from microcoder.training.checkpoints import model_folder
@@ -120,9 +121,7 @@ def require_training() -> None:
         ConfigError: they are not; what to install.
     """
     if importlib.util.find_spec("trl") is None:
-        raise ConfigError(
-            "training needs torch and TRL, which are not installed; type: pip install 'microcoder[train]'"
-        )
+        raise ConfigError(f"training needs torch and TRL, which are not installed; type: {how_to_install('train')}")
 
 
 def _print_dry_run(
@@ -200,7 +199,7 @@ def _count_memory(config: TrainConfig, gpu_memory_gib: float | None, *, num_shar
 def _describe_memory(config: TrainConfig, table: MemoryTable | None, *, num_shards: int) -> list[str]:
     if table is None:
         if not can_count():
-            return ["memory: not estimated, torch is not installed; type: pip install 'microcoder[train]'"]
+            return [f"memory: not estimated, torch is not installed; type: {how_to_install('train')}"]
         return ["memory: not estimated, the model's shape is unknown (no config.json, no known name)"]
     lines = describe_memory(table, config, is_counted_for="each GPU" if num_shards > 1 else "one device")
     if table.device_gib is None and _is_gpu_recipe(config):

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from microcoder.cli.options import Json
 from microcoder.errors import ConfigError
+from microcoder.installation import how_to_install
 
 DEFAULT_PORT = 8642
 
@@ -47,7 +48,7 @@ def view(
     try:
         from microcoder.viewer import ViewerServer, open_collection, write_bundle
     except ImportError as error:
-        raise ConfigError(f"the viewer needs {error.name}; type: pip install 'microcoder[insights]'") from None
+        raise ConfigError(f"the viewer needs {error.name}; type: {how_to_install('insights')}") from None
 
     for path in problems:
         if not path.exists():

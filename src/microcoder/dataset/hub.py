@@ -9,6 +9,7 @@ from pathlib import Path
 
 from microcoder.dataset.rowfiles import SUFFIXES
 from microcoder.errors import DataError
+from microcoder.installation import how_to_install
 
 SCHEME = "hf://"
 _NAME = re.compile(r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?")
@@ -72,7 +73,7 @@ def download(name: str) -> Snapshot:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError:
-        raise DataError(f"{name} needs huggingface_hub; type: pip install 'microcoder[data]'") from None
+        raise DataError(f"{name} needs huggingface_hub; type: {how_to_install('data')}") from None
     try:
         folder = snapshot_download(
             wanted.repository, repo_type="dataset", revision=wanted.revision, allow_patterns=wanted.patterns
@@ -106,7 +107,7 @@ def find_part(folder: Path, part: str) -> Snapshot:
     try:
         found = _list_files(folder, wanted)
     except ImportError:
-        raise DataError(f"{folder} needs huggingface_hub; type: pip install 'microcoder[data]'") from None
+        raise DataError(f"{folder} needs huggingface_hub; type: {how_to_install('data')}") from None
     if not found:
         raise DataError(f"folder {folder} has no file like {' or '.join(wanted.patterns[:4])}; check subset and split")
     return Snapshot(folder, tuple(found), "")
@@ -139,7 +140,7 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> str:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError
     except ImportError:
-        raise DataError("push needs huggingface_hub; type: pip install 'microcoder[data]'") from None
+        raise DataError(f"push needs huggingface_hub; type: {how_to_install('data')}") from None
     hub = HfApi()
     try:
         address = hub.create_repo(repo, repo_type="dataset", private=is_private, exist_ok=True)

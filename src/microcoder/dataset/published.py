@@ -18,6 +18,7 @@ from microcoder.evaluator import check_problem
 from microcoder.formats.candidates import Rejection
 from microcoder.formats.catalogue import FORMATS, load_format
 from microcoder.formats.rows import HINDERED
+from microcoder.installation import how_to_install
 from microcoder.types import Problem
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def read_published(
         from microcoder.dataset.sources import Source, list_shards, open_source, read_shard
     except ModuleNotFoundError as error:
         raise DataError(
-            f"data sets of the Hub need {error.name}, which is not installed; type: pip install 'microcoder[data]'"
+            f"data sets of the Hub need {error.name}, which is not installed; type: {how_to_install('data')}"
         ) from None
 
     part = f"{subset}/{split}"

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from microcoder.errors import DataError
 from microcoder.formats.text import read_json, shorten
+from microcoder.installation import how_to_install
 
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
 LISTS = (".json", ".json.gz", ".json.zst")
@@ -245,7 +246,7 @@ def _import_pyarrow(path: Path) -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise DataError(f"{path} needs pyarrow; type: pip install 'microcoder[data]'") from None
+        raise DataError(f"{path} needs pyarrow; type: {how_to_install('data')}") from None
     return pyarrow
 
 

@@ -13,6 +13,7 @@ from microcoder.completions import Completion, CompletionsClient
 from microcoder.errors import ConfigError
 from microcoder.evaluation.config import EndpointConfig, ResponseSampling, Transformers, Vllm
 from microcoder.evaluation.questions import Messages
+from microcoder.installation import how_to_install
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,11 @@ def generate_locally(
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
         raise ConfigError(
             "generating with a local model needs torch and transformers, which are not installed; "
-            "type: pip install 'microcoder[train]', or use generation.kind endpoint or file"
+            f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
         )
     if isinstance(config, Vllm) and importlib.util.find_spec("vllm") is None:
         raise ConfigError(
-            "generation.kind = 'vllm', but vLLM is not installed; type: pip install 'microcoder[vllm]' (GPU "
+            f"generation.kind = 'vllm', but vLLM is not installed; type: {how_to_install('vllm')} (GPU "
             "machines only), or use generation.kind transformers, or endpoint with a server of your own"
         )
     from microcoder.training.inference import (

@@ -21,6 +21,7 @@ from microcoder.errors import ConfigError, DataError
 from microcoder.evaluation.config import GenerationFile
 from microcoder.evaluation.folder import Sample
 from microcoder.extract import USUAL, Extractor
+from microcoder.installation import how_to_install
 from microcoder.records import read_values
 from microcoder.runs import read_rollouts
 
@@ -72,7 +73,7 @@ def _read_rows(path: Path) -> list[Any]:
         try:
             return read_rollouts(path)
         except ImportError:
-            raise ConfigError("Parquet needs pyarrow; type: pip install 'microcoder[insights]'") from None
+            raise ConfigError(f"Parquet needs pyarrow; type: {how_to_install('insights')}") from None
         except (OSError, ValueError) as error:
             raise DataError(f"generation file {path} is not a Parquet file ({error}); check the file") from None
     return [value for _, value in read_values(path, "generation file")]

@@ -14,6 +14,7 @@ from microcoder.errors import ConfigError, DataError
 from microcoder.evaluation.folder import EvaluationFolder, Row
 from microcoder.evaluation.grid import ALL, accuracy_grid, difference_grid, solved_from
 from microcoder.files import write_text
+from microcoder.installation import how_to_install
 from microcoder.types import Outcome
 
 Results = dict[str, Any]
@@ -198,7 +199,7 @@ def _difference_text(cell: Row) -> str:
 
 def _require_numpy() -> None:
     if importlib.util.find_spec("numpy") is None:
-        raise ConfigError("intervals need numpy; type: pip install 'microcoder[insights]'")
+        raise ConfigError(f"intervals need numpy; type: {how_to_install('insights')}")
 
 
 def _published(question: Question) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from typing import Any
 from microcoder.formats.candidates import InputKit, InputProgram, InputRecipe
 from microcoder.formats.packages import inline_includes
 from microcoder.formats.programs import language_of
+from microcoder.installation import how_to_install
 
 TAKES = (
     "input_validators/**",
@@ -75,7 +76,7 @@ def translate_checktestdata(code: str) -> str:
         from checktestdata.parser import ParserException, parse
         from checktestdata.tokenizer import EOFException, UnexpectedTokenException, UnknownTokenException, tokenize
     except ImportError:
-        raise ValueError("needs the package checktestdata (pip install 'microcoder[data]')") from None
+        raise ValueError(f"needs the package checktestdata ({how_to_install('data')})") from None
     finally:
         # Its import lifts the limit for the whole process, and with it what the judge takes for a value.
         sys.set_int_max_str_digits(most_digits)

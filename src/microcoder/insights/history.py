@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from microcoder.errors import ConfigError, DataError
+from microcoder.installation import how_to_install
 from microcoder.metrics import EvaluationMetrics, StepMetrics
 from microcoder.runs import RunDirectory, read_rollouts
 
@@ -113,7 +114,7 @@ def read_history(run_directory: Path) -> History:
 
 def missing_extra(error: ImportError) -> ConfigError:
     """Say what to install for the part of the report that needs more than the core."""
-    return ConfigError(f"the report needs {error.name}; type: pip install 'microcoder[insights]'")
+    return ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}")
 
 
 def _parse(rows: Sequence[Row], row_type: type[RowT], path: Path) -> list[RowT]:

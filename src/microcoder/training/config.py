@@ -67,7 +67,7 @@ class CheckpointConfig(Config):
 
 
 class LoggingConfig(Config):
-    """Loggers besides the run directory; each needs its package: pip install 'microcoder[wandb]'."""
+    """Loggers besides the run directory; each needs its package: the extra of its name."""
 
     to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
     project: str = "microcoder"

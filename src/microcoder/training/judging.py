@@ -16,6 +16,7 @@ from microcoder.evaluator.environment import digest_languages
 from microcoder.evaluator.judge import OnVerdict
 from microcoder.evaluator.packages import load_profile
 from microcoder.evaluator.protocols import BatchJudge, Judging
+from microcoder.installation import how_to_install
 from microcoder.training.judge_config import EvaluatorConfig
 from microcoder.types import Problem, Program, Verdict
 
@@ -67,7 +68,7 @@ def connect(config: EvaluatorConfig, problems: Sequence[Problem]) -> Iterator[tu
         from microcoder.serving.client import JudgeClient
         from microcoder.serving.remote import TokenRefused
     except ModuleNotFoundError as error:
-        raise ConfigError(f"{error.name} is not installed; type: pip install 'microcoder[serve]'") from None
+        raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
     check = partial(_check_service, config, problems)
     with JudgeClient(config.url, token=os.environ.get(TOKEN_VARIABLE), check=check) as client:
         try:

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 from microcoder.errors import ConfigError
+from microcoder.installation import how_to_install
 from microcoder.metrics import EvaluationMetrics, StepMetrics
 from microcoder.runs import RunDirectory
 from microcoder.training.config import LoggingConfig
@@ -34,9 +35,7 @@ def check_loggers(config: LoggingConfig) -> None:
     """
     for name in config.to:
         if find_spec(name) is None:
-            raise ConfigError(
-                f"logging.to names {name}, which is not installed; type: pip install 'microcoder[{name}]'"
-            )
+            raise ConfigError(f"logging.to names {name}, which is not installed; type: {how_to_install(name)}")
 
 
 def open_loggers(config: LoggingConfig, run: RunDirectory, *, resume_step: int) -> list[Logger]:

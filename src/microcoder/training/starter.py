@@ -120,7 +120,7 @@ def _lines(wishes: Wishes, model: StarterModel, fit: Fit | None, problems: Mappi
     yield "[rollout]"
     yield _line("num_samples", rollout.num_samples, f"responses to each problem; {_PUBLISHED}")
     yield _line("max_response_tokens", tokens, _length_note(tokens, rollout, fit))
-    backend_note = "pip install 'microcoder[vllm]'; transformers works without, and is slower"
+    backend_note = "needs the extra vllm, see docs/install.md; transformers works without, and is slower"
     yield _line("backend", "vllm" if fit else "transformers", backend_note if fit else "vllm needs a GPU")
     yield ""
     yield "[rollout.temperature]"

@@ -26,9 +26,7 @@ ON_CPU = Path(__file__).parents[3] / "examples" / "cluster" / "micro_on_cpu.toml
 
 # Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked of a package that
 # verl needs, since this very folder answers to the name verl.
-needs_verl = pytest.mark.skipif(
-    find_spec("transfer_queue") is None, reason="verl is not installed: pip install 'microcoder[train,verl]'"
-)
+needs_verl = pytest.mark.skipif(find_spec("transfer_queue") is None, reason="verl is not installed: make test-verl")
 
 RECIPE = {
     "engine": "verl",

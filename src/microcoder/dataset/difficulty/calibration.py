@@ -18,6 +18,7 @@ from microcoder.errors import ConfigError, DataError
 from microcoder.evaluator import Judge
 from microcoder.extract import extract_program
 from microcoder.formats.candidates import Candidate
+from microcoder.installation import how_to_install
 from microcoder.types import Record
 
 
@@ -217,5 +218,5 @@ def _libraries() -> tuple[Any, Any]:
         import numpy
         from sklearn.isotonic import IsotonicRegression
     except ImportError:
-        raise ConfigError("calibration needs scikit-learn; pip install 'microcoder[data]'") from None
+        raise ConfigError(f"calibration needs scikit-learn; {how_to_install('data')}") from None
     return numpy, IsotonicRegression

@@ -17,6 +17,7 @@ from types import MappingProxyType, ModuleType
 from microcoder.errors import ConfigError
 from microcoder.formats.candidates import Candidate
 from microcoder.formats.text import parse_python
+from microcoder.installation import how_to_install
 
 _POWER = re.compile(
     r"(?:(?<!\d)(\d+(?:\.\d+)?)\s*+(?:(?:\*|\\cdot|\\times|x|\u00d7)\s*+)?)?"
@@ -151,4 +152,4 @@ def _radon(module: str) -> ModuleType:
     try:
         return importlib.import_module(f"radon.{module}")
     except ImportError:
-        raise ConfigError("measuring reference programs needs radon; pip install 'microcoder[data]'") from None
+        raise ConfigError(f"measuring reference programs needs radon; {how_to_install('data')}") from None

@@ -19,6 +19,7 @@ from microcoder.config import Config
 from microcoder.dataset.process.sections import split
 from microcoder.errors import ConfigError, DataError
 from microcoder.formats.candidates import Candidate
+from microcoder.installation import how_to_install
 
 Vectors = NDArray[np.float32]
 """Shape (texts, dimensions); each row has length 1."""
@@ -55,7 +56,7 @@ class Encoder:
             import onnxruntime
             from tokenizers import Tokenizer
         except ImportError:
-            raise ConfigError("meaning.model needs onnxruntime; type: pip install 'microcoder[meaning]'") from None
+            raise ConfigError(f"meaning.model needs onnxruntime; type: {how_to_install('meaning')}") from None
         assert settings.model is not None
         path = next((found for name in _MODELS if (found := settings.model / name).is_file()), None)
         if path is None or not (settings.model / "tokenizer.json").is_file():

@@ -16,6 +16,7 @@ from microcoder.errors import ConfigError
 from microcoder.formats import text
 from microcoder.formats.candidates import Solution
 from microcoder.formats.text import parse_python
+from microcoder.installation import how_to_install
 
 _LEFT_OUT = frozenset({"asserts", "future", "idioms", "set_literal", "ws_comma"})
 """Matters of taste, and the line that says how Python 2 divides."""
@@ -60,7 +61,7 @@ def _tool() -> Any:
             from fissix.refactor import RefactoringTool, get_fixers_from_package
     except ImportError:
         raise ConfigError(
-            "python2 = convert needs fissix; pip install 'microcoder[data]', or set python2 to set_aside"
+            f"python2 = convert needs fissix; {how_to_install('data')}, or set python2 to set_aside"
         ) from None
     names = get_fixers_from_package("fissix.fixes")
     return RefactoringTool([name for name in names if name.rpartition("fix_")[2] not in _LEFT_OUT])

@@ -15,12 +15,13 @@ import torch
 from packaging.version import Version
 
 from microcoder.errors import ConfigError, MicroCoderError, TrainingError
+from microcoder.installation import how_to_install
 from microcoder.training.config import TrainConfig
 from microcoder.training.sampling_config import VllmConfig
 
 OLDEST, NEWEST = "0.22.0", "0.31.0"
 """The versions of vLLM that TRL 1.16 supports."""
-INSTALL = "pip install 'microcoder[vllm]'"
+INSTALL = how_to_install("vllm")
 
 
 def require_vllm(config: TrainConfig) -> None:

@@ -16,6 +16,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from microcoder.errors import ConfigError
 from microcoder.files import write_parquet
+from microcoder.installation import how_to_install
 from microcoder.runs import RunDirectory
 from microcoder.training.algorithm.schedules import order_problems
 from microcoder.training.batching import cut_batches
@@ -103,9 +104,7 @@ def require_verl() -> None:
         ConfigError: it is not installed.
     """
     if find_spec("verl") is None or find_spec("transfer_queue") is None:
-        raise ConfigError(
-            "engine = 'verl' needs verl, which is not installed; type: pip install 'microcoder[train,verl]'"
-        )
+        raise ConfigError(f"engine = 'verl' needs verl, which is not installed; type: {how_to_install('train,verl')}")
 
 
 def is_main_process() -> bool:
@@ -166,7 +165,7 @@ def _require_packages(config: TrainConfig, devices: Devices) -> None:
         raise ConfigError(
             f"rollout.backend = '{backend}', but it is not installed; make an environment of its own on GPU machines, "
             f"as verl pins another torch for {backend} than the extra `train`: "
-            f"pip install 'microcoder[insights]' 'verl[{backend}]==0.9.1'"
+            f"{how_to_install('insights')} 'verl[{backend}]==0.9.1'"
         )
     if config.weights.attn_implementation is None and find_spec("flash_attn") is None:
         raise ConfigError(
