@@ -1,12 +1,15 @@
 """What one GPU does in ten steps: tokens a second, MFU, memory against the dry run's count, share of judging.
 
     python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12] [--write docs/measurements.md]
+    python benchmarks/gpu.py --problems 16 --limit 1024     smaller steps: 16 problems x 8 samples at 1K tokens
     python benchmarks/gpu.py --tiny        the same, end to end, in seconds on a CPU
 
 Ours and TRL's own GRPOTrainer run one after the other, each in a process of its own, with the same arguments and
 problems: 64 problems x 8 samples at 4K tokens, ten steps or as many as the minutes allow. Without --model a Qwen3-1.7B
 with random weights is made, whose responses nearly all run to the limit: the worst case for length, and no case at all
-for accuracy. The first step of each is left out, since it warms up.
+for accuracy. Such responses hold no program and earn nothing, and ours leaves out responses without an advantage: there
+would be nothing to judge and nothing to update. So each counts as a small program of its own, which is judged; half of
+them, drawn by lot, are rewarded; nothing is masked. The first step of each is left out, since it warms up.
 """
 
 from __future__ import annotations
@@ -14,11 +17,13 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import random
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +34,43 @@ NAME = "Qwen/Qwen3-1.7B"
 TINY = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
 PEAK_FLOPS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12}
 """Dense bf16, by NVIDIA's data sheets."""
+
+
+SIZES = {"problems": 64, "samples": 8, "limit": 4096, "micro": 8, "mini": 0}
+TINY_SIZES = {"problems": 4, "samples": 4, "limit": 24, "micro": 8, "mini": 0}
+
+
+def lot(problem: Any, rollout: Any, program: Any, verdict: Any, draw: float) -> float:
+    """Reward half of the responses, whatever the verdict; see `microcoder.rewards`."""
+    return float(draw < 0.5)
+
+
+lot.needs_draw = True  # pyrefly: ignore[missing-attribute]
+
+
+def program(response: str, is_truncated: bool) -> str:
+    """Return a program for any response, another for another; see `microcoder.extract`."""
+    return f"print(sum(map(int, input().split())))  # {zlib.crc32(response.encode())}"
+
+
+class Peaks:
+    """The most memory that tensors held, in sampling and in all else; of the whole process without a GPU."""
+
+    def __init__(self) -> None:
+        self.phase, self.reserved, self.bytes = "update", 0, {"generate": 0, "update": 0}
+
+    def begin(self, phase: str) -> None:
+        """Note the peak of what ends here."""
+        import torch
+
+        name = "generate" if self.phase in ("generate", "evaluate") else "update"
+        if torch.cuda.is_available():
+            self.bytes[name] = max(self.bytes[name], torch.cuda.max_memory_allocated())
+            self.reserved = max(self.reserved, torch.cuda.max_memory_reserved())
+            torch.cuda.reset_peak_memory_stats()
+        else:
+            self.bytes[name] = self.reserved = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        self.phase = phase
 
 
 def make_model(folder: Path, *, tiny: bool) -> None:
@@ -47,15 +89,17 @@ def make_model(folder: Path, *, tiny: bool) -> None:
         shape |= {**TINY, "intermediate_size": 128, "vocab_size": len(tokenizer)}
     torch.manual_seed(0)
     config = Qwen3Config(**shape, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    Qwen3ForCausalLM(config).save_pretrained(folder)
+    with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
+        model = Qwen3ForCausalLM(config)
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 def recipe(model: str, arguments: argparse.Namespace) -> dict[str, str]:
     """Return the keys of the recipe that is measured."""
-    problems, samples, limit, micro = (4, 4, 24, 8) if arguments.tiny else (64, 8, 4096, 8)
     return {
-        "num_steps": str(arguments.steps),
+        # One more than is measured: the last step of a run would write a checkpoint.
+        "num_steps": str(arguments.steps + 1),
         "prompt.style": "bare",
         "model.kind": "hugging_face",
         "model.path": model,
@@ -63,20 +107,24 @@ def recipe(model: str, arguments: argparse.Namespace) -> dict[str, str]:
         "problems.num_train": "256",
         "problems.num_heldout": "2",
         "rollout.backend": arguments.backend,
-        "rollout.num_samples": str(samples),
-        "rollout.max_response_tokens": str(limit),
-        "batch.train_batch_size": str(problems),
-        "batch.ppo_mini_batch_size": str(problems),
-        "batch.micro_batch_rollouts": str(micro),
+        "rollout.num_samples": str(arguments.samples),
+        "rollout.max_response_tokens": str(arguments.limit),
+        "rewards.name": f"{Path(__file__).resolve()}:lot",
+        "extractor.name": f"{Path(__file__).resolve()}:program",
+        "algorithm.masking.kind": "none",
+        "batch.train_batch_size": str(arguments.problems),
+        "batch.ppo_mini_batch_size": str(arguments.mini or arguments.problems),
+        "batch.micro_batch_rollouts": str(arguments.micro),
         "evaluation.every_steps": "100000",
-        "evaluation.samples_per_problem": "2",
+        "evaluation.samples_per_problem": "1",
+        "evaluation.max_response_tokens": "8",
         "checkpoint.every_steps": "100000",
         "checkpoint.keep_best": "false",
         "evaluator.workers": "2",
     }
 
 
-def run_ours(config: Any, folder: Path, minutes: float) -> dict[str, float]:
+def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[str, float]:
     """Train by `run_training`; the figures are those of the run's own metrics."""
     from transformers import TrainerCallback
 
@@ -85,17 +133,26 @@ def run_ours(config: Any, folder: Path, minutes: float) -> dict[str, float]:
     from microcoder.training.observer import Observer
     from microcoder.training.session import run_training
 
-    end = time.monotonic() + 60 * minutes
+    end, updates = time.monotonic() + 60 * minutes, _updates_per_step(config)
 
     class Deadline(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            control.should_training_stop = control.should_training_stop or time.monotonic() > end
+            is_whole, is_late = not state.global_step % updates, time.monotonic() > end
+            is_last = state.global_step >= updates * (config.num_steps - 1)
+            control.should_training_stop = control.should_training_stop or (is_whole and (is_late or is_last))
+
+    class Watch(Observer):
+        def phase(self, name: str) -> None:
+            peaks.begin(name)
 
     run = RunDirectory(folder / "run")
-    with suppress(KeyboardInterrupt):  # the deadline: the steps that are done are recorded
-        run_training(config, run_directory=run.root, observer=Observer(), callbacks=[Deadline()])
+    with suppress(KeyboardInterrupt):  # the steps that are done are recorded
+        run_training(config, run_directory=run.root, observer=Watch(), callbacks=[Deadline()])
+    peaks.begin("end")
     speeds = read_speeds(run)
     rows = run.read_metrics()[1:] or run.read_metrics()
+    assert all(row["optimizer"]["grad_norm"] > 0 for row in rows), "no update to be measured"
+    assert not any(row["outcomes"]["no_code"] for row in rows), "nothing to judge"
     return {
         "steps": len(run.read_metrics()),
         "sampled_per_second": speeds.sampled_per_second,
@@ -107,23 +164,23 @@ def run_ours(config: Any, folder: Path, minutes: float) -> dict[str, float]:
     }
 
 
-def run_trl(config: Any, folder: Path, minutes: float) -> dict[str, float]:
+def run_trl(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[str, float]:
     """Train by TRL's own trainer, with the same arguments and judge."""
     from datasets import Dataset
     from transformers import PrinterCallback, TrainerCallback
     from trl import GRPOTrainer
 
     from microcoder.evaluator import Judge
-    from microcoder.extract import extract_program
-    from microcoder.rewards import score_verdicts
     from microcoder.training.algorithm.schedules import order_problems
     from microcoder.training.batching import cut_batches
     from microcoder.training.engines.trl.arguments import build_arguments
     from microcoder.training.engines.trl.engine import load_policy
     from microcoder.training.observer import Observer
     from microcoder.training.tasks import load_tasks
+    from microcoder.types import Program
 
     batches, tasks, end = cut_batches(config, num_processes=1), load_tasks(config), time.monotonic() + 60 * minutes
+    updates, drawn = _updates_per_step(config), random.Random(0)
     policy = load_policy(config, observer=Observer())
     steps: list[dict[str, float]] = []
     now: dict[str, float] = {}
@@ -131,18 +188,24 @@ def run_trl(config: Any, folder: Path, minutes: float) -> dict[str, float]:
     class Timed(GRPOTrainer):
         def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
             start = time.perf_counter()
+            peaks.begin("generate")
             responses, *rest = super()._generate_single_turn(*args, **kwargs)
+            peaks.begin("update")
             now["generate"] = time.perf_counter() - start
             now["tokens"] = float(sum(map(len, responses)))
             return (responses, *rest)
 
     class Marks(TrainerCallback):
         def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            now["start"] = time.perf_counter()
+            if not state.global_step % updates:
+                now["start"] = time.perf_counter()
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if state.global_step % updates:
+                return
             steps.append({**now, "total": time.perf_counter() - now["start"]})
-            control.should_training_stop = control.should_training_stop or time.monotonic() > end
+            is_last = len(steps) == config.num_steps - 1
+            control.should_training_stop = control.should_training_stop or is_last or time.monotonic() > end
 
     problems = {task.problem.id: task.problem for task in tasks.train}
     with Judge(workers=2, stop="first_failure") as judge:
@@ -150,10 +213,10 @@ def run_trl(config: Any, folder: Path, minutes: float) -> dict[str, float]:
         def reward(completions: list[Any], problem_id: list[str], **_: Any) -> list[float | None]:
             start = time.perf_counter()
             texts = [c if isinstance(c, str) else c[0]["content"] for c in completions]
-            programs = [extract_program(text, is_truncated=False) for text in texts]
-            rewards = score_verdicts(judge.judge(programs, [problems[name] for name in problem_id]))
+            programs = [Program(program(text, is_truncated=False)) for text in texts]
+            judge.judge(programs, [problems[name] for name in problem_id])
             now["judge"] = time.perf_counter() - start
-            return rewards
+            return [float(drawn.random() < 0.5) for _ in completions]
 
         is_chat = policy.tokenizer.chat_template is not None
         rows = [
@@ -176,6 +239,7 @@ def run_trl(config: Any, folder: Path, minutes: float) -> dict[str, float]:
         trainer.remove_callback(PrinterCallback)
         trainer.add_callback(Marks())
         trainer.train()
+    peaks.begin("end")
     kept = steps[1:] or steps
     rollouts = config.batch.train_batch_size * config.rollout.num_samples
     return {
@@ -187,6 +251,10 @@ def run_trl(config: Any, folder: Path, minutes: float) -> dict[str, float]:
         "step_seconds": median(step["total"] for step in kept),
         "mean_length": median(step["tokens"] for step in kept) / rollouts,
     }
+
+
+def _updates_per_step(config: Any) -> int:
+    return config.batch.train_batch_size // config.batch.ppo_mini_batch_size
 
 
 def _update_seconds(step: dict[str, float]) -> float:
@@ -204,11 +272,11 @@ def work(arguments: argparse.Namespace) -> None:
 
     has_gpu = torch.cuda.is_available()
     config = load_config(TrainConfig, overrides=recipe(arguments.model, arguments))
+    peaks = Peaks()
     with tempfile.TemporaryDirectory() as folder:
-        figures = (run_ours if arguments.worker == "ours" else run_trl)(config, Path(folder), arguments.minutes)
+        figures = (run_ours if arguments.worker == "ours" else run_trl)(config, Path(folder), arguments.minutes, peaks)
     device_gib = torch.cuda.get_device_properties(0).total_memory / 2**30 if has_gpu else None
     table = count_memory(config, device_memory_gib=device_gib)
-    peak = torch.cuda.max_memory_reserved() if has_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     name = torch.cuda.get_device_name(0) if has_gpu else f"CPU ({platform.machine()})"
     flops = next((value for key, value in PEAK_FLOPS.items() if key in name), None)
     assert table is not None
@@ -217,11 +285,14 @@ def work(arguments: argparse.Namespace) -> None:
         json.dumps(
             {
                 **figures,
-                "peak_gib": peak / 2**30,
+                "peak_gib": peaks.reserved / 2**30,
+                "sampling_gib": peaks.bytes["generate"] / 2**30,
+                "update_gib": peaks.bytes["update"] / 2**30,
                 "counted_gib": table.total,
                 "mfu": None if flops is None else 6 * parameters * figures["trained_per_second"] / flops,
                 "device": name,
                 "parameters": parameters,
+                "counted_parts_gib": dict(table.parts),
             }
         )
     )
@@ -240,11 +311,16 @@ def describe(figures: dict[str, dict[str, Any]], arguments: argparse.Namespace) 
         ("seconds a step", "step_seconds", "{:,.2f}"),
         ("waiting for the judge, share of a step", "judge_share", "{:.1%}"),
         ("judging beside the sampling, share of a step", "beside_share", "{:.1%}"),
-        ("memory at most, GiB (without a GPU: of the whole process)", "peak_gib", "{:.2f}"),
+        ("memory of tensors at most, sampling, GiB", "sampling_gib", "{:.2f}"),
+        ("the same, updates, GiB", "update_gib", "{:.2f}"),
+        ("memory taken from the device at most, GiB (without a GPU: of the whole process)", "peak_gib", "{:.2f}"),
         ("memory counted by the dry run, GiB", "counted_gib", "{:.2f}"),
     ]
     lines = [
         f"## {ours['device']}, {shape}, backend {arguments.backend}",
+        "",
+        f"{arguments.problems} problems x {arguments.samples} samples a step, {arguments.mini or arguments.problems} "
+        f"problems an update, at most {arguments.limit:,} tokens, {arguments.micro} responses a pass.",
         "",
         "| | microcoder | TRL's GRPOTrainer |",
         "| --- | ---: | ---: |",
@@ -260,11 +336,21 @@ def main() -> None:
     parser.add_argument("--model", help="a checkpoint folder; left out: random weights of Qwen3-1.7B's shape")
     parser.add_argument("--backend", choices=("vllm", "transformers"))
     parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--minutes", type=float, default=12.0, help="of each trainer, after loading")
+    for name, text in (
+        ("problems", "a step"), ("samples", "a problem"), ("limit", "tokens a response"),
+        ("micro", "responses a pass"), ("mini", "problems an update; left out: all of a step"),
+    ):  # fmt: skip
+        parser.add_argument(f"--{name}", type=int, help=text)
+    parser.add_argument(
+        "--minutes", type=float, default=12.0, help="of each trainer, after loading; looked at between steps"
+    )
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--write", type=Path, help="append the section to this file")
     parser.add_argument("--worker", choices=("ours", "trl"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    for name, size in (TINY_SIZES if arguments.tiny else SIZES).items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, size)
     if arguments.backend is None:
         arguments.backend = "vllm" if find_spec("vllm") is not None and not arguments.tiny else "transformers"
     if arguments.worker:
@@ -279,6 +365,7 @@ def main() -> None:
                 sys.executable, __file__, "--worker", name, "--model", arguments.model or folder,
                 "--backend", arguments.backend, "--steps", str(arguments.steps), "--minutes", str(arguments.minutes),
                 *(["--tiny"] if arguments.tiny else []),
+                *(f"--{size}={getattr(arguments, size)}" for size in SIZES),
             ]  # fmt: skip
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             figures[name] = json.loads(done.stdout.splitlines()[-1])

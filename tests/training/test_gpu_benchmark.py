@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.long
 def test_the_gpu_benchmark_runs_whole_on_a_cpu(tmp_path: Path) -> None:
     section = tmp_path / "measurements.md"
-    command = [sys.executable, "benchmarks/gpu.py", "--tiny", "--steps", "2", "--write", str(section)]
+    command = [sys.executable, "benchmarks/gpu.py", "--tiny", "--steps", "2", "--mini", "2", "--write", str(section)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
