@@ -68,7 +68,8 @@ def test_an_evaluation_samples_the_result_with_vllm(finished: RunDirectory, tmp_
         [benchmark]
         kind = "problems"
         path = "{problems}"
-        prompt = "bare"
+        [prompt]
+        style = "bare"
         [generation]
         kind = "vllm"
         model = "{finished.model}"
