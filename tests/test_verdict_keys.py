@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from microcoder.dataset.verify.store import verdict_key
@@ -15,7 +17,7 @@ from microcoder.types import Call, Checker, Problem, Program, TestCase
 PROBLEM = Problem(id="p", fn_name="solve", tests=(TestCase(input="[1]", output="[1]"),))
 CHANGES: dict[str, object] = {
     "language": "cpp",
-    "language_version": "3.13",
+    "language_version": "3.12" if sys.version_info < (3, 12) else "3.11",
     "fn_name": "other",
     "call": Call(returns="ListNode"),
     "dialect": "livecodebench",
