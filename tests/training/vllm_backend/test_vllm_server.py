@@ -106,4 +106,8 @@ def test_a_run_outlives_its_server(tiny_checkpoint: Path, tmp_path: Path) -> Non
     assert [row["step"] for row in metrics] == list(range(1, 13))
     # float32 on both sides: the server sampled each step with the weights of the update before.
     assert all(row["mismatch"]["logp_difference"] < 1e-4 for row in metrics)
-    assert [row["length_max"] for row in metrics] == [24, 24] + [28] * 10
+    limits = [24, 24] + [28] * 10
+    assert [row["max_response_tokens"] for row in metrics] == limits
+    # Which responses run into a limit is chance, and depends on the step at which the server died.
+    assert all(row["length_max"] <= limit for row, limit in zip(metrics, limits, strict=True))
+    assert max(row["length_max"] for row in metrics) == 28
