@@ -84,7 +84,9 @@ def start_training(checkpoint: Path, run: Path, **changes: str) -> subprocess.Po
     recipe = {**RECIPE, "model.path": str(checkpoint), **changes}
     words = [word for key, value in recipe.items() for word in (f"--{key}", value)]
     command = [sys.executable, "-m", "microcoder", "train", "-c", str(ON_CPU), "--run-dir", str(run), *words]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)}
+    # A cluster of its own, whatever else runs on this machine.
+    own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent), "RAY_ADDRESS": "local"}
+    environment = {**os.environ, **own}
     return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
