@@ -19,6 +19,8 @@ import httpx
 import pytest
 
 from microcoder.cli import main
+from microcoder.serving.client import JudgeClient
+from microcoder.types import Program
 
 from .conftest import ADD, PROBLEM  # pyrefly: ignore[missing-import]
 
@@ -79,7 +81,9 @@ def test_what_is_left_after_the_grace_is_given_back() -> None:
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
 
 
-def test_it_serves_over_tls_and_a_handshake_that_does_not_come_is_ended(tmp_path: Path) -> None:
+def test_it_serves_over_tls_and_a_handshake_that_does_not_come_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is needed to make a certificate")
     cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
@@ -92,6 +96,9 @@ def test_it_serves_over_tls_and_a_handshake_that_does_not_come_is_ended(tmp_path
         assert url.startswith("https://")
         answer = httpx.get(f"{url}/healthz", verify=ssl.create_default_context(cafile=cert))
         assert answer.json() == {"status": "ok"}
+        monkeypatch.setenv("SSL_CERT_FILE", cert)
+        with JudgeClient(url) as client:
+            assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
         with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), 60) as silent:
             assert silent.recv(1) == b""
 

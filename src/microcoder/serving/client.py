@@ -104,6 +104,8 @@ class JudgeClient(QueueJudge):
             headers={"Authorization": f"Bearer {token}"} if token else {},
             timeout=httpx.Timeout(silence_seconds, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None),
+            # A certificate authority of one's own is named there; proxies of the environment are not for judges.
+            verify=httpx.create_ssl_context(),
             trust_env=False,
         )
         self._services = [RemoteService(one, self._http) for one in urls]
