@@ -33,7 +33,7 @@ def serve(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     process = subprocess.Popen([*SERVE, "--port", "0", *options], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        found = re.search(r"serving on (http://\S+),", process.stderr.readline())
+        found = re.search(r"serving on (https?://\S+),", process.stderr.readline())
         assert found, process.stderr.read()
         yield found[1], process
     finally:
