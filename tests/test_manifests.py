@@ -37,3 +37,10 @@ def test_every_pod_that_judges_may_make_namespaces_as_an_ordinary_user(name: str
             assert rights["seccompProfile"]["type"] == rights["appArmorProfile"]["type"] == "Unconfined"
             assert rights["allowPrivilegeEscalation"] is False
             assert rights["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_probes_wait_longer_than_a_busy_service_takes_to_answer() -> None:
+    pods = [pod for each in yaml.safe_load_all((ROOT / MANIFESTS[0]).read_text()) for pod in pods_in(each)]
+    (container,) = pods[0]["containers"]
+    probes = [probe for name, probe in container.items() if name.endswith("Probe")]
+    assert [probe["timeoutSeconds"] for probe in probes] == [5, 5, 5]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -16,9 +18,10 @@ pytest.importorskip("uvicorn")
 
 from microcoder.evaluator import Judge
 from microcoder.serving.app import JudgeServer
+from microcoder.serving.messages import JudgeRequest, Landed, Load
 from microcoder.serving.service import Service
 from microcoder.serving.settings import ServiceSettings
-from microcoder.types import Problem, TestCase
+from microcoder.types import Problem, Program, TestCase, Verdict
 
 ADD = "a, b = map(int, input().split())\nprint(a + b)"
 PROBLEM = Problem(
@@ -64,6 +67,57 @@ def serving(judge: Judge, *, tokens: tuple[str, ...] = (), port: int = 0, **sett
     finally:
         server.handle_exit(15, None)
         thread.join(30)
+
+
+@contextmanager
+def stub_judge(
+    judge: Judge, behave: Callable[[int, list[Verdict]], list[Verdict | None]], **limits: float
+) -> Iterator[tuple[str, list[int]]]:
+    """Serve the verdicts of a judge as a function changes them, which gets the number of the request.
+
+    Where it gives None in the place of a verdict, the answer goes on saying that it is there. Yields the address and,
+    for each request, how many programs it had.
+    """
+    asked: list[int] = []
+    is_over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            about = {"workers": 2, "limits": {"max_queued": 100, "request_seconds": 600} | limits}
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(about).encode())
+
+        def do_POST(self) -> None:
+            request = JudgeRequest.model_validate_json(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append(len(request.programs))
+            number = len(asked)
+            found = judge.judge(
+                [Program(program.code) for program in request.programs],
+                [request.problems[program.problem] for program in request.programs],
+            )
+            self.send_response(200)
+            self.end_headers()
+            told = behave(number, found)
+            load = Load(workers=2, queued=len(found)).model_dump_json()
+            with suppress(OSError):
+                for index, verdict in enumerate(told):
+                    line = load if verdict is None else Landed(index=index, verdict=verdict).model_dump_json()
+                    self.wfile.write(f"{line}\n".encode())
+                while None in told and not is_over.wait(0.05):
+                    self.wfile.write(f"{load}\n".encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    finally:
+        is_over.set()
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.fixture(scope="package")

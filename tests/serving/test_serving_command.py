@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -17,6 +19,8 @@ import httpx
 import pytest
 
 from microcoder.cli import main
+from microcoder.serving.client import JudgeClient
+from microcoder.types import Program
 
 from .conftest import ADD, PROBLEM  # pyrefly: ignore[missing-import]
 
@@ -29,7 +33,7 @@ def serve(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     process = subprocess.Popen([*SERVE, "--port", "0", *options], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        found = re.search(r"serving on (http://\S+),", process.stderr.readline())
+        found = re.search(r"serving on (https?://\S+),", process.stderr.readline())
         assert found, process.stderr.read()
         yield found[1], process
     finally:
@@ -77,6 +81,28 @@ def test_what_is_left_after_the_grace_is_given_back() -> None:
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
 
 
+def test_it_serves_over_tls_and_a_handshake_that_does_not_come_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is needed to make a certificate")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2"]
+    subprocess.run(
+        [*made, "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True
+    )
+    options = ("--workers", "1", "--no-self-test", "--tls-cert", cert, "--tls-key", key, "--head-seconds", "0.5")
+    with serve(*options) as (url, _):
+        assert url.startswith("https://")
+        answer = httpx.get(f"{url}/healthz", verify=ssl.create_default_context(cafile=cert))
+        assert answer.json() == {"status": "ok"}
+        monkeypatch.setenv("SSL_CERT_FILE", cert)
+        with JudgeClient(url) as client:
+            assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
+        with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), 60) as silent:
+            assert silent.recv(1) == b""
+
+
 def _children(task: Path) -> list[str]:
     return (task / "children").read_text().split()
 
@@ -93,6 +119,8 @@ def test_wrong_options_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureF
             (["--token-file", str(tmp_path / "none")], "cannot be read"),
             (["--token-file", str(tmp_path / "tokens")], "too weak"),
             (["--require", "cobol"], "cobol"),
+            (["--tls-cert", str(tmp_path / "tokens")], "give both, or neither"),
+            (["--tls-cert", str(tmp_path / "tokens"), "--tls-key", str(tmp_path / "tokens")], "cannot be used"),
             (["--grace-seconds", "inf"], "--grace-seconds inf: must be"),
             (["--grace-seconds", "nan"], "--grace-seconds nan: must be"),
             (["--grace-seconds", "-1"], "--grace-seconds -1: must be 0 or more"),

@@ -7,8 +7,10 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -16,10 +18,12 @@ import pytest
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import Judge
+from microcoder.serving import client as judge_client
+from microcoder.serving import queued
 from microcoder.serving.client import JudgeClient
-from microcoder.types import Outcome, Problem, Program, TestCase
+from microcoder.types import Outcome, Problem, Program, TestCase, Verdict
 
-from .conftest import ADD, PROBLEM, TOKEN, Running, serving  # pyrefly: ignore[missing-import]
+from .conftest import ADD, PROBLEM, TOKEN, Running, serving, stub_judge  # pyrefly: ignore[missing-import]
 
 SLOW = Problem(id="slow", tests=PROBLEM.tests, time_limit_seconds=0.3, memory_limit_mib=256)
 
@@ -260,3 +264,87 @@ def test_a_refused_program_takes_no_other_with_it(running: Running) -> None:
         with pytest.raises(DataError, match="time limit of 600 s"):
             waiting[3].result(60)
         assert all(future.result(60).is_accepted for n, future in enumerate(waiting) if n != 3)
+
+
+def stick(judges: int) -> Callable[[int, list[Verdict]], list[Verdict | None]]:
+    """Judge so many requests, then only say to be there."""
+    return lambda number, found: list(found) if number <= judges else [None] * len(found)
+
+
+def accept_all(number: int, found: list[Verdict]) -> list[Verdict | None]:
+    return [replace(verdict, outcome=Outcome.ACCEPTED) for verdict in found]
+
+
+def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: Judge) -> None:
+    for behave, words in (
+        (stick(0), "alive, but has not judged a few programs"),
+        (stick(1), "without a verdict|alive"),
+    ):
+        # It promises to answer within -28 s, and is given 30 s more.
+        with stub_judge(judge, behave, request_seconds=-28.0) as (url, asked):
+            with (
+                JudgeClient(url, patience_seconds=1.0) as client,
+                pytest.raises(EvaluatorFault, match=rf"no judge for 1 s: {url}: .*({words})"),
+            ):
+                client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
+            assert asked[0] == 3
+
+
+def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(queued, "LATE_SECONDS", 0.5)
+    told: list[int] = []
+    with (
+        serving(judge, grace_seconds=0) as healthy,
+        stub_judge(judge, stick(2)) as (url, asked),
+        JudgeClient([healthy.url, url]) as client,
+    ):
+        verdicts = client.judge(alternate("sat on", 60), [PROBLEM] * 60, on_verdict=lambda n, v: told.append(n))
+        assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
+        assert sorted(told) == list(range(60))
+        assert len(asked) > 2
+        wait_for(lambda: client.outages[url])
+        # It is given nothing more, since it does not judge what is known either.
+        assert all(verdict.is_scorable for verdict in client.judge(alternate("after", 20), [PROBLEM] * 20))
+    assert f"the judge {url} is left out until it is there again: alive, but without a verdict" in caplog.text
+
+
+def test_a_judge_that_says_what_is_false_is_left_out_and_named(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with stub_judge(judge, accept_all) as (liar, asked):
+        with serving(judge, grace_seconds=0) as healthy, JudgeClient([healthy.url, liar]) as client:
+            verdicts = client.judge(alternate("liar", 40), [PROBLEM] * 40)
+            assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(40)]
+            wait_for(lambda: client.outages[liar])
+        assert asked == [3]
+        assert f"the judge {liar} is left out for good: FALSE verdicts: accepted for a program that is" in caplog.text
+        with (
+            JudgeClient(liar, patience_seconds=1.0) as client,
+            pytest.raises(EvaluatorFault, match=r"no judge for 1 s: .*FALSE verdicts: accepted"),
+        ):
+            client.judge([Program(ADD)], [PROBLEM])
+    # One that begins to lie is found by the next programs that it is asked about.
+    monkeypatch.setattr(judge_client, "_KNOWN_EVERY_SECONDS", 0.1)
+    lies: list[int] = []
+
+    def begin_to_lie(number: int, found: list[Verdict]) -> list[Verdict | None]:
+        return accept_all(number, found) if lies else list(found)
+
+    with stub_judge(judge, begin_to_lie) as (url, asked), JudgeClient(url, patience_seconds=2.0) as client:
+        assert client.judge([Program("print(4)  # begins")], [PROBLEM])[0].outcome is Outcome.WRONG_ANSWER
+        lies.append(1)
+        wait_for(lambda: client.outages[url])
+        with pytest.raises(EvaluatorFault, match="FALSE"):
+            client.judge([Program("print(4)  # lies")], [PROBLEM])
+
+
+def test_an_address_where_no_judge_is_is_named_at_once(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        mistyped = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with JudgeClient([running.url, mistyped]) as client:
+            assert all(verdict.is_accepted for verdict in client.judge([Program(ADD)] * 3, [PROBLEM] * 3))
+            wait_for(lambda: client.outages[mistyped])
+    assert caplog.text.count(f"the judge {mistyped} is left out until it is there again: ConnectError") == 1

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -139,9 +140,11 @@ def test_a_program_that_its_node_is_lost_by_each_time_is_not_scored_and_takes_no
         while not is_over.wait(0.05):
             for node in tuple(judge._nodes.values()):
                 if any(item.program.code == deadly.code for item in tuple(node.items.values())):
-                    pid = ray.get(node.handle.__ray_call__.remote(lambda self: os.getpid()))
-                    os.kill(pid, signal.SIGKILL)
-                    killed.add(pid)
+                    # It may be dead already, and not known to be.
+                    with suppress(ray.exceptions.RayActorError, ProcessLookupError):
+                        pid = ray.get(node.handle.__ray_call__.remote(lambda self: os.getpid()))
+                        os.kill(pid, signal.SIGKILL)
+                        killed.add(pid)
 
     deadly = Program("import time; time.sleep(50)")
     with RayJudge(time_scale=1.0) as judge:

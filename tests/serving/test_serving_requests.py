@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import socket
 import tempfile
 from pathlib import Path
@@ -10,10 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from microcoder.errors import ConfigError
 from microcoder.evaluator import Judge
-from microcoder.serving.settings import read_tokens
+from microcoder.serving.reading import ValueCounter
+from microcoder.serving.settings import ServiceSettings, read_tokens
 
 from .conftest import ADD, PROBLEM, TOKEN, Running, serving  # pyrefly: ignore[missing-import]
 
@@ -52,12 +57,49 @@ def piston(*names: str, **options: object) -> dict[str, object]:
 
 HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "malformed": ("/v1/judge", b"{", 422, "JSON"),
-    "nested": ("/v1/judge", b"[" * 200_000, 422, ""),
+    "nested": ("/v1/judge", b"[" * 20_000, 422, ""),
+    "many values": ("/v1/judge", b"[1" + b",1" * 400_000, 413, "values in one request; send at most 256 problems"),
+    "many problems": (
+        "/v1/judge",
+        {"problems": [SUM] * 300, "programs": [{"problem": n % 300, "code": "x"} for n in range(50)]},
+        422,
+        "problem 50 is named by no program",
+    ),
+    "values in a function's test": (
+        "/v1/judge",
+        asking(fn_name="f", tests=[{"input": "1", "output": "[" + "," * 1_000_000}]),
+        413,
+        "1000001 values in a function's test in one request; send at most 1000000",
+    ),
+    "values in a text": (
+        "/submit",
+        {"id": 1, "completion": "x", "config": {"language": "python", "provided_data": {"test": "[" + "1," * 99_999}}},
+        413,
+        "values in one request",
+    ),
+    "secret outputs": (
+        "/v1/judge",
+        asking(fn_name="f", tests=[{"input": "1", "output": "SECRET"}]),
+        422,
+        "problem 0, test 1: its input or output is not what",
+    ),
+    "secret arguments": (
+        "/v1/judge",
+        asking(fn_name="f", tests=[{"input": "1\nSECRET", "output": "1"}]),
+        422,
+        "problem 0, test 1: its input or output is not what",
+    ),
+    "secret trees": (
+        "/v1/judge",
+        asking(fn_name="f", call={"parameters": ["TreeNode"]}, tests=[{"input": '"SECRET"', "output": '"SECRET"'}]),
+        422,
+        "problem 0, test 1: its input or output is not what",
+    ),
     "not json": ("/run_code", b"\xff\xfe\x00", 422, ""),
     "no fields": ("/v1/judge", {}, 422, "problems"),
     "no tests": ("/v1/judge", asking(tests=[]), 422, "tests"),
     "unknown key": ("/v1/judge", {**asking(), "tests": 1}, 422, "not permitted"),
-    "no character": ("/v1/judge", {**asking(), "\ud800": 1}, 422, "unicode"),
+    "no character": ("/v1/judge", {**asking(), "\ud800": 1}, 422, "escape"),
     "10,000 tests": ("/v1/judge", asking(tests=SUM["tests"] * 10_000), 413, "10000 tests; send at most 100"),
     "10,000 programs": (
         "/v1/judge",
@@ -145,6 +187,7 @@ def test_hostile_requests_are_refused_in_words(
     assert words in text
     assert len(text) < 2000
     assert "Traceback" not in text
+    assert "SECRET" not in text
     assert not list(tmp_path.iterdir())
     assert httpx.get(f"{running.url}/readyz").status_code == 200
     assert running.service.metrics.queued._value.get() == 0
@@ -168,10 +211,97 @@ def test_a_body_that_does_not_arrive_and_rubbish_end_in_4xx(judge: Judge) -> Non
                 assert connection.recv(1000).split()[1] == status
 
 
+SMUGGLED = b"5\r\n{...}\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"POST /v1/run HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked", b"400"),
+        (b"POST /v1/run HTTP/1.1\r\ntransfer-encoding: Chunked\r\ncontent-length: 0", b"400"),
+        (b"POST /healthz HTTP/1.0\r\nTransfer-Encoding: chunked", b"400"),
+        (b"POST /v1/run HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6", b"400"),
+        (b"POST /v1/run HTTP/1.1\r\nTransfer-Encoding: chunked, identity", b"501"),
+        (b"GET /healthz HTTP/9.9", b"505"),
+        (b"GET /healthz HTTP/2.0", b"505"),
+    ],
+)
+def test_a_request_that_a_proxy_may_read_otherwise_is_refused_and_nothing_behind_it_is_served(
+    running: Running, head: bytes, status: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", running.server.port), 30) as connection:
+        connection.sendall(head + b"\r\nHost: x\r\n\r\n" + SMUGGLED)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while block := connection.recv(1 << 16):
+                answer += block
+    assert answer.split()[1] in (status, b"400")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_strangers_write_no_line_into_the_log(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
+    answers = []
+    for sent in (upgrade, b"no request\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", running.server.port), 30) as connection:
+            connection.sendall(sent)
+            answers.append(connection.recv(1000).split()[1])
+    assert answers == [b"200", b"400"]
+    assert caplog.records == []
+    labels = {"why": "malformed"}
+    assert running.service.metrics.registry.get_sample_value("microcoder_connections_closed_total", labels)
+
+
+def test_wrong_tokens_are_counted_and_an_address_that_shows_many_has_to_wait(judge: Judge) -> None:
+    with serving(judge, tokens=(TOKEN, TOKEN + "2"), grace_seconds=0) as running:
+
+        def show(token: str) -> httpx.Response:
+            return httpx.get(f"{running.url}/v1/about", headers={"Authorization": f"Bearer {token}"})
+
+        assert show(TOKEN).status_code == 200
+        assert [show(f"wrong {number}").status_code for number in range(12)] == [401] * 10 + [429] * 2
+        # A right token that is new here learns nothing either; one that was right before goes on.
+        refused = show(TOKEN + "2")
+        assert (refused.status_code, 1 <= int(refused.headers["Retry-After"]) <= 60) == (429, True)
+        assert show(TOKEN).status_code == 200
+        with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
+            answer = elsewhere.get(f"{running.url}/v1/about", headers={"Authorization": f"Bearer {TOKEN}2"})
+            assert answer.status_code == 200
+        page = httpx.get(f"{running.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+        assert 'microcoder_tokens_refused_total{why="wrong"} 10.0' in page
+        assert 'microcoder_tokens_refused_total{why="not_looked_at"} 3.0' in page
+
+
+@given(st.recursive(st.text('a"\\,[{\U0001f600', max_size=8) | st.integers(), st.lists), st.randoms())
+def test_values_are_counted_the_same_however_a_body_is_cut(value: object, chance: random.Random) -> None:
+    def num_values(inner: object) -> int:
+        # An opening bracket, and the commas between its items.
+        return sum(map(num_values, inner)) + max(1, len(inner)) if isinstance(inner, list) else 0
+
+    content = json.dumps(value, ensure_ascii=chance.random() < 0.5).encode()
+    counter = ValueCounter(ServiceSettings())
+    while content:
+        size = chance.randint(1, 5)
+        counter.add(content[:size])
+        content = content[size:]
+    assert counter.num_values == num_values(value)
+
+
+def test_what_a_request_holds_in_memory_is_counted_by_its_values(judge: Judge) -> None:
+    problem = {"id": "sum", "tests": SUM["tests"] * 1000}
+    request = {"problems": [problem] * 9, "programs": [{"problem": n, "code": "x"} for n in range(9)]}
+    with serving(judge, max_total_body_mib=4, grace_seconds=0) as running:
+        assert running.post("/v1/judge", request).status_code == 429
+        assert running.service.metrics.body_bytes._value.get() == 0
+        request = {"problems": [problem] * 3, "programs": request["programs"][:3]}
+        assert running.post("/v1/judge", request).status_code == 200
+
+
 def test_only_those_with_a_token_are_let_in(judge: Judge, tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text(f"# for tests\n\n{TOKEN}\n")
     with serving(judge, tokens=tuple(read_tokens(file)), grace_seconds=0) as running:
+        addresses = (f"127.0.0.{number}" for number in range(2, 100))
         basic = running.url.replace("http://", f"http://any:{TOKEN}@")
         bearer = {"Authorization": f"Bearer {TOKEN}"}
         assert httpx.get(f"{running.url}/healthz").status_code == 200
@@ -180,7 +310,9 @@ def test_only_those_with_a_token_are_let_in(judge: Judge, tmp_path: Path) -> Non
         for shown in (None, "Bearer wrong", "Basic ???", "x", b"Basic \xe9"):
             headers = {"Authorization": shown} if shown else {}
             for path in ("/v1/judge", "/run_code", "/api/v2/execute", "/metrics", "/openapi.json", "/nowhere"):
-                answer = running.post(path, asking(), headers=headers)
+                # From another address each time: wrong tokens make the next ones wait.
+                with httpx.Client(transport=httpx.HTTPTransport(local_address=next(addresses))) as stranger:
+                    answer = stranger.post(running.url + path, json=asking(), headers=headers)  # type: ignore[arg-type]
                 assert answer.status_code == 401
                 assert answer.headers["WWW-Authenticate"].startswith("Bearer")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -29,6 +30,8 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8077,
     token_file: Path | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
     no_auth: Flag = False,
     options: Annotated[JudgeOptions, Parameter(name="*")] = _DEFAULTS,
     limits: Annotated[ServiceSettings, Parameter(name="*")] = _LIMITS,
@@ -49,6 +52,10 @@ def serve(
         Port to listen on; 0 picks a free one.
     token_file
         Accepted bearer tokens, one per line.
+    tls_cert
+        Certificate chain (PEM) to serve HTTPS with; without it tokens and programs travel in clear.
+    tls_key
+        The certificate's private key (PEM).
     no_auth
         Serve without tokens on an address that other machines can reach.
     renew_after
@@ -69,6 +76,7 @@ def serve(
     tokens = read_tokens(token_file) if token_file else frozenset()
     if not tokens and not no_auth and not _is_local(host):
         raise ConfigError(f"host = {host} without a token; pass --token-file FILE, or --no-auth on a network you trust")
+    tls = _read_tls(tls_cert, tls_key)
     options.add_languages()
     for name in require:
         if problem := find_language(name).find_problem():
@@ -81,7 +89,10 @@ def serve(
             tokens=tokens,
             host=host,
             port=port,
-            on_start=lambda bound: _announce(judge, host, bound, num_tokens=len(tokens)),
+            tls=tls,
+            on_start=lambda bound: _announce(
+                judge, f"{'https' if tls else 'http'}://{host}:{bound}", num_tokens=len(tokens)
+            ),
         )
         server.run()
     if not server.started:
@@ -103,6 +114,22 @@ def _check_port(host: str, port: int) -> None:
         ) from None
 
 
+def _read_tls(cert: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+    """Check before anything is started that certificate and key can be used."""
+    if cert is None or key is None:
+        if cert or key:
+            raise ConfigError(f"--tls-cert {cert}, --tls-key {key}: give both, or neither")
+        return None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"--tls-cert {cert}, --tls-key {key} cannot be used ({error}); give the paths of a PEM certificate chain "
+            "and of its own key, without a passphrase"
+        ) from None
+    return cert, key
+
+
 def _is_local(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -117,10 +144,10 @@ def _test(judge: Judge) -> None:
         raise EvaluatorFault(f"the self-test failed: {found}; type `microcoder doctor` to see more")
 
 
-def _announce(judge: Judge, host: str, port: int, *, num_tokens: int) -> None:
+def _announce(judge: Judge, url: str, *, num_tokens: int) -> None:
     languages = [name for name, language in LANGUAGES.items() if not language.find_problem()]
     print(
-        f"microcoder: serving on http://{host}:{port}, {judge.workers} workers, isolation {judge.isolation.level}, "
+        f"microcoder: serving on {url}, {judge.workers} workers, isolation {judge.isolation.level}, "
         f"CPU limits x {judge.time_scale:g}, languages {', '.join(languages)}, {judge.environment.identity}, "
         + (f"{num_tokens} tokens" if num_tokens else "no token needed"),
         file=sys.stderr,

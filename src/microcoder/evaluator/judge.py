@@ -231,6 +231,14 @@ class Judge:
                     self._withdraw(job)
         return cast(list[Verdict], results)
 
+    def prepare(self, problem: Problem) -> None:
+        """Check and keep a problem, so that its programs begin at once: values of long tests take seconds to read.
+
+        Raises:
+            DataError: its tests cannot be read.
+        """
+        self._shelf.prepare(problem)
+
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
         """Judge one program in the background; a cancelled future is dropped if queued, or stops after its current
         test.

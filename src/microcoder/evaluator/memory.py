@@ -13,6 +13,8 @@ from microcoder.signatures import judged_by
 from microcoder.types import Problem, Program, Verdict
 
 _MAX_PROBLEMS = 4096
+_TEST_BYTES, _VALUE_BYTES_PER_CHARACTER = 1000, 20
+"""What a test takes however short it is, and a value read from JSON such as `[[],[]]` for each character."""
 
 Key = tuple[int, bytes]
 """The number of a known problem, and a digest of the program: neither keeps anything alive."""
@@ -34,8 +36,10 @@ class KnownProblem:
 
     @property
     def num_bytes(self) -> int:
-        """Of its tests, which are held twice: as text and as what a program reads."""
-        return 2 * sum(len(test.input) + len(test.output) for test in self.prepared.problem.tests)
+        """Of its tests, which are held twice: as text and as what a program reads, or values."""
+        problem = self.prepared.problem
+        per_character = 2 if problem.fn_name is None else 2 + _VALUE_BYTES_PER_CHARACTER
+        return sum(2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in problem.tests)
 
     def key_of(self, program: Program) -> Key:
         """Return the cache key of this program's verdict."""

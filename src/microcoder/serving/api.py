@@ -22,6 +22,7 @@ from microcoder.serving.messages import (
     RunResponse,
 )
 from microcoder.serving.metrics import CONTENT_TYPE
+from microcoder.serving.reading import ReadRoute
 from microcoder.serving.refusals import Refused, refusal_of
 from microcoder.serving.service import Service
 from microcoder.types import Problem, Program, Verdict
@@ -51,6 +52,8 @@ def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
     for number, program in enumerate(request.programs):
         if program.problem >= num_problems:
             raise Refused(422, f"program {number} names problem {program.problem} of {num_problems}; count from 0")
+    if unnamed := set(range(num_problems)) - {program.problem for program in request.programs}:
+        raise Refused(422, f"problem {min(unnamed)} is named by no program; leave it out")
     problems = [request.problems[program.problem] for program in request.programs]
     programs = [
         Program(message.code, problem.language, message.reason)
@@ -78,7 +81,7 @@ async def _write_lines(service: Service, landing: AsyncGenerator[tuple[int, Verd
 
 def build_router(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter()
+    router = APIRouter(route_class=ReadRoute)
 
     @router.post("/v1/judge", response_model=JudgeResponse, tags=["judge"])
     async def judge(request: JudgeRequest) -> Response:

@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import cast
 
@@ -21,7 +22,7 @@ from starlette.types import ASGIApp
 import microcoder
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.serving import api, piston, sandbox_fusion
-from microcoder.serving.connections import ACCEPTED_AT_ONCE, Connection, Connections, bound_connections
+from microcoder.serving.connections import ACCEPTED_AT_ONCE, LOG, Connection, Connections, bound_connections
 from microcoder.serving.guard import Guard
 from microcoder.serving.refusals import Refused, refusal_of
 from microcoder.serving.service import Service
@@ -65,9 +66,10 @@ class JudgeServer(uvicorn.Server):
         tokens: Collection[str] = (),
         host: str,
         port: int,
+        tls: tuple[Path, Path] | None = None,
         on_start: Callable[[int], None] = lambda port: None,
     ) -> None:
-        """Serve at an address; port 0 takes a free one, which `on_start` receives."""
+        """Serve at an address; port 0 takes a free one, which `on_start` receives; `tls` are certificate and key."""
         self._service = service
         self._on_start = on_start
         settings = service.settings
@@ -81,6 +83,8 @@ class JudgeServer(uvicorn.Server):
             http=cast(type[asyncio.Protocol], partial(Connection, known=connections)),
             ws="none",
             loop="asyncio",
+            ssl_certfile=tls[0] if tls else None,
+            ssl_keyfile=tls[1] if tls else None,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -88,6 +92,7 @@ class JudgeServer(uvicorn.Server):
             timeout_keep_alive=settings.idle_seconds,
             timeout_graceful_shutdown=int(settings.grace_seconds) + _AFTER_GRACE_SECONDS,
         )
+        LOG.setLevel(logging.ERROR)
         super().__init__(config)
 
     @property
@@ -97,6 +102,11 @@ class JudgeServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say so."""
+        if self.config.is_ssl:
+            # A connection is known to us once it has shaken hands.
+            loop = asyncio.get_running_loop()
+            seconds = self._service.settings.head_seconds
+            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=seconds)  # type: ignore[method-assign]
         await super().startup(sockets)
         if self.started:
             for listening in (listening for server in self.servers for listening in server.sockets):

@@ -10,6 +10,8 @@ come back one by one, and the next programs go to the service that has most room
 |                                                 | another service; one that is gone gets nothing until it says |
 |                                                 | what it is again                                             |
 | a program's own requests fail beyond patience   | `sandbox_fault` verdicts that name the service               |
+| verdicts that are late, another service idle    | nothing: it is asked as well, and what comes first counts    |
+| a false verdict on a program that is known      | nothing: the service is left out for good, and named         |
 | no service says anything for the patience       | `EvaluatorFault` that says what each of them did             |
 | 401, 403, 404                                   | `ConfigError`                                                |
 | any other 4xx                                   | `DataError` with the service's words                         |
@@ -23,14 +25,15 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import httpx
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.serving.messages import Landed, Load
-from microcoder.serving.queued import Queue, QueuedProgram, QueueJudge
+from microcoder.serving.queued import LATE_SECONDS, Queue, QueuedProgram, QueueJudge, copy_late
 from microcoder.serving.remote import CONFIGURATION, RemoteService, Unserved
 
 Check = Callable[[str, Mapping[str, Any]], None]
@@ -40,6 +43,9 @@ _MAX_WAIT_SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
 _JOIN_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.25
+_KNOWN_EVERY_SECONDS = 600.0
+_KNOWN_AT_ONCE = 3
+"""Programs with known verdicts that a service is asked about: how often, and how many."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -87,7 +93,6 @@ class JudgeClient(QueueJudge):
         self._patience_seconds = patience_seconds
         self._check = check
         self._queue = Queue()
-        self._out: set[QueuedProgram] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._heard = time.monotonic()
         self.num_retries = 0
@@ -99,6 +104,8 @@ class JudgeClient(QueueJudge):
             headers={"Authorization": f"Bearer {token}"} if token else {},
             timeout=httpx.Timeout(silence_seconds, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None),
+            # A certificate authority of one's own is named there; proxies of the environment are not for judges.
+            verify=httpx.create_ssl_context(),
             trust_env=False,
         )
         self._services = [RemoteService(one, self._http) for one in urls]
@@ -138,14 +145,13 @@ class JudgeClient(QueueJudge):
 
     def _for_all(self, answer: Callable[[QueuedProgram], None]) -> None:
         """Answer every program that is queued or out."""
-        for item in self._out:
-            answer(item)
+        for service in self._services:
+            for item in service.held:
+                answer(item)
         while (item := self._queue.take_suspect() or self._queue.take()) is not None:
             answer(item)
 
     def _take(self, item: QueuedProgram) -> None:
-        if not self._queue and not self._out:
-            self._heard = time.monotonic()
         self._queue.add(item)
         # Once for all that were put meanwhile.
         if len(self._queue) == 1:
@@ -157,10 +163,20 @@ class JudgeClient(QueueJudge):
         task.add_done_callback(self._tasks.discard)
 
     async def _watch(self) -> None:
-        """Give up when no service has answered for too long."""
+        """Give up when no service has answered for too long; see that none hangs or says what is false."""
         while True:
             await asyncio.sleep(min(1.0, self._patience_seconds / 10))
-            if (self._queue or self._out) and time.monotonic() - self._heard > self._patience_seconds:
+            now = time.monotonic()
+            if not self._queue:
+                for service, late in copy_late(self._services):
+                    self._give(service, late)
+            for service in self._services:
+                if service.workers and now - service.known_at > _KNOWN_EVERY_SECONDS:
+                    service.known_at = now
+                    self._begin(self._ask_known_again(service))
+            if not self._queue and all(item.future.done() for service in self._services for item in service.held):
+                self._heard = now
+            elif now - self._heard > self._patience_seconds:
                 fault = EvaluatorFault(
                     f"no judge for {self._patience_seconds:g} s: {self._troubles()}; start one again"
                 )
@@ -183,10 +199,21 @@ class JudgeClient(QueueJudge):
                 return
             service = min(able, key=lambda service: service.load)
             if batch := self._next_batch(service, self._find_room(service, now)):
-                service.num_held += len(batch)
-                service.num_requests += 1
-                self._out.update(batch)
-                self._begin(self._ask(service, batch))
+                self._give(service, batch)
+
+    def _give(self, service: RemoteService, batch: list[QueuedProgram]) -> None:
+        service.num_requests += 1
+        service.held.update(batch)
+        for item in batch:
+            item.num_holders += 1
+            item.since = time.monotonic()
+        self._begin(self._ask(service, batch))
+
+    def _take_back(self, service: RemoteService, items: Iterable[QueuedProgram]) -> None:
+        """Note that a service has some programs no more."""
+        for item in service.held.intersection(items):
+            service.held.discard(item)
+            item.num_holders -= 1
 
     def _find_room(self, service: RemoteService, now: float) -> int:
         """Return how many programs may go there now; not one by one if many wait and many run."""
@@ -194,7 +221,7 @@ class JudgeClient(QueueJudge):
             return 0
         share = -(-len(self._queue) // len(self._services))
         wanted = max(1, min(self._batch_size, service.num_places // 4, share))
-        return wanted if service.num_held + wanted <= service.num_places else 0
+        return wanted if len(service.held) + wanted <= service.num_places else 0
 
     def _next_batch(self, service: RemoteService, size: int) -> list[QueuedProgram]:
         # Alone, what services may be lost by.
@@ -213,35 +240,42 @@ class JudgeClient(QueueJudge):
             while parts:
                 items = parts.pop()
                 try:
-                    async for line in service.ask(items):
-                        self._note_line(service, items, line)
+                    async with aclosing(service.ask(items)) as lines:
+                        async for line in lines:
+                            self._note_line(service, items, line)
+                            if isinstance(line, Load) and all(item.future.done() for item in items):
+                                # Others have judged what it has, or nobody waits for it: it need not go on.
+                                break
                     if not all(item.future.done() for item in items):
                         raise Unserved(0, "its answer ended before its end", was_taken=True)
+                    if service.held.issuperset(items) and not any(item.future.cancelled() for item in items):
+                        raise Unserved(0, f"alive, but without a verdict for {LATE_SECONDS:g} s on what others judged")
                 except Unserved as refused:
                     left = [item for item in items if not item.future.done()]
                     if refused.is_final and len(left) > 1:
                         # Too many, or one of them is refused: smaller requests show which.
                         parts += [left[len(left) // 2 :], left[: len(left) // 2]]
                     else:
+                        self._take_back(service, items)
                         self._note_refusal(service, left, refused)
         finally:
             service.num_requests -= 1
-            service.num_held -= len(self._out.intersection(batch))
-            self._out.difference_update(batch)
+            self._take_back(service, batch)
             self._hand_out()
 
     def _note_line(self, service: RemoteService, items: list[QueuedProgram], line: Landed | Load) -> None:
+        if service.is_false:
+            raise Unserved(0, service.trouble, is_false=True)
         self._heard = time.monotonic()
         service.num_failures = 0
         if isinstance(line, Load):
             service.workers = line.workers
-            service.num_of_others = max(0, line.queued - service.num_held)
+            service.num_of_others = max(0, line.queued - len(service.held))
         elif line.index < len(items):
             item = items[line.index]
             item.resolve(line.verdict)
-            if item in self._out:
-                self._out.discard(item)
-                service.num_held -= 1
+            if item in service.held:
+                self._take_back(service, [item])
                 self._hand_out()
 
     def _note_refusal(self, service: RemoteService, items: list[QueuedProgram], refused: Unserved) -> None:
@@ -254,34 +288,35 @@ class JudgeClient(QueueJudge):
         self.num_retries += 1
         self._rest(service, refused)
         for item in items:
-            self._put_back(item, refused.may_be_its_programs, service)
-
-    def _put_back(self, item: QueuedProgram, was_lost: bool, service: RemoteService) -> None:
-        if was_lost:
-            item.since = item.since if item.num_losses else time.monotonic()
-            item.num_losses += 1
-            if time.monotonic() - item.since > self._patience_seconds:
-                item.give_up(f"{service.url}: failed {item.num_losses} times; {service.trouble}")
-                return
-        self._queue.add(item)
+            if refused.may_be_its_programs:
+                item.lost_since = item.lost_since if item.num_losses else time.monotonic()
+                item.num_losses += 1
+                if time.monotonic() - item.lost_since > self._patience_seconds:
+                    item.give_up(f"{service.url}: failed {item.num_losses} times; {service.trouble}")
+            # Another one may have it as well.
+            if not item.num_holders and not item.future.done():
+                self._queue.add(item)
 
     def _rest(self, service: RemoteService, refused: Unserved) -> None:
         """Leave a service alone for a while; one that is gone has to say again what it is."""
-        service.trouble = str(refused)
+        service.trouble = service.trouble if service.is_false else str(refused)
         wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
         if refused.retry_after_seconds is not None:
             # Spread out, so that those who were refused together do not come back together.
             wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
+        # One that was never there is named as well, once: its address may be mistyped.
+        is_news = service.workers or not service.num_failures or refused.is_false
+        if refused.is_gone and is_news and not service.is_false:
+            self._note_outage(service, "for good" if refused.is_false else "until it is there again")
         service.num_failures += 1
-        if refused.is_gone and service.workers:
-            self._note_outage(service)
-        service.rests_until = time.monotonic() + wait_seconds
+        service.is_false = service.is_false or refused.is_false
+        service.rests_until = float("inf") if service.is_false else time.monotonic() + wait_seconds
         self._loop.call_later(wait_seconds, self._hand_out)
 
-    def _note_outage(self, service: RemoteService) -> None:
+    def _note_outage(self, service: RemoteService, how_long: str = "until it is there again") -> None:
         service.workers = 0
         self.outages[service.url] += 1
-        _LOG.warning("the judge %s is left out until it is there again: %s", service.url, service.trouble)
+        _LOG.warning("the judge %s is left out %s: %s", service.url, how_long, service.trouble)
 
     async def _find(self, service: RemoteService) -> None:
         """Ask a service what it is, before it is given anything."""
@@ -294,18 +329,35 @@ class JudgeClient(QueueJudge):
             self._for_all(lambda item, error=error: item.resolve(error))
         self._hand_out()
 
-    async def _meet(self, service: RemoteService) -> dict[str, Any]:
-        about = await service.ask_about()
-        self._check(service.url, about)
-        service.workers, service.max_queued = about["workers"], int(about["limits"]["max_queued"])
+    async def _meet(self, service: RemoteService) -> None:
+        about = await self._look_at(service)
+        service.limits = about["limits"]
+        service.request_seconds = service.limits.get("request_seconds", service.request_seconds)
+        service.trouble = "alive, but has not judged a few programs with known verdicts"
+        async for line in service.ask_known():
+            if isinstance(line, Load) and line.queued > line.workers + _KNOWN_AT_ONCE and not service.num_failures:
+                # Others are before us there.
+                self._heard = time.monotonic()
+        service.workers, service.max_queued = about["workers"], int(service.limits["max_queued"])
         service.rests_until, service.num_failures = 0.0, 0
         self._heard = time.monotonic()
+
+    async def _look_at(self, service: RemoteService) -> dict[str, Any]:
+        about = await service.ask_about()
+        self._check(service.url, about)
         return about
+
+    async def _ask_known_again(self, service: RemoteService) -> None:
+        try:
+            async for _ in service.ask_known():
+                pass
+        except Unserved as refused:
+            self._rest(service, refused)
 
     async def _meet_all(self, patience_seconds: float) -> dict[str, Any]:
         give_up = time.monotonic() + patience_seconds
         while True:
-            found = await asyncio.gather(*map(self._meet, self._services), return_exceptions=True)
+            found = await asyncio.gather(*map(self._look_at, self._services), return_exceptions=True)
             missing = [service for service, answer in zip(self._services, found, strict=True) if _note(service, answer)]
             abouts = [answer for answer in found if isinstance(answer, dict)]
             if not missing or time.monotonic() + _ASK_AGAIN_SECONDS > give_up:
@@ -314,7 +366,9 @@ class JudgeClient(QueueJudge):
         if not abouts:
             raise EvaluatorFault(self._troubles())
         for service in missing:
-            self._note_outage(service)
+            if not service.num_failures:
+                self._note_outage(service)
+                service.num_failures = 1
         return abouts[0]
 
 

@@ -13,6 +13,7 @@ Without these, a thousand sockets that never send a byte hold every descriptor, 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import resource
 from collections import OrderedDict
@@ -31,6 +32,8 @@ _TURNS_UNTIL_REFUSED = 4
 _PER_WORKER, _SPARE = 32, 128
 """Descriptors for a worker's sandboxes and the test that runs there; for files, shared inputs and the log."""
 _FEWEST = 16
+LOG = logging.getLogger("uvicorn.error.connections")
+"""Errors alone, no warnings: what uvicorn says of requests are lines that strangers write, and is counted."""
 
 
 def bound_connections(settings: ServiceSettings, workers: int) -> int:
@@ -130,6 +133,7 @@ class Connection(H11Protocol):
         self._head_deadline: asyncio.TimerHandle | None = None
         self._reading_deadline: asyncio.TimerHandle | None = None
         self.address = ""
+        self.logger = LOG
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, if there is room."""
@@ -139,6 +143,11 @@ class Connection(H11Protocol):
             self._start_head_deadline()
         else:
             self._end("503 Service Unavailable", "too many connections; send it again later", "Retry-After: 1\r\n")
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, and end."""
+        self._known.count_closed("malformed")
+        super().send_400_response(msg)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""

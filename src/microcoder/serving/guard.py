@@ -7,16 +7,23 @@ import base64
 import hashlib
 import hmac
 import time
+from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from microcoder.serving.reading import BYTES_PER_VALUE, ValueCounter
 from microcoder.serving.refusals import Refused
 from microcoder.serving.service import Service, shutting_down
 
 _OPEN = ("/healthz", "/readyz")
 _ALSO_WHILE_DRAINING = (*_OPEN, "/metrics")
+_VERSIONS = ("1.0", "1.1")
+_MOST_FAILURES, _FAILURES_SECONDS = 10, 60.0
+"""So many wrong tokens an address may show in so long; then it waits until that time is over."""
+_MOST_PEERS = 4096
+"""Addresses that are remembered."""
 _DISCARD_SECONDS = 10.0
 _DISCARDED = 4
 """So many times the largest request is read and thrown away, so that the client sees the answer and not a reset."""
@@ -31,6 +38,10 @@ class Guard:
         self._service, self.settings = service, service.settings
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
         self._num_bytes = 0
+        self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        """When an address first showed a wrong token, and how many since."""
+        self._welcome: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        """Addresses, and the digests of right tokens that they have shown."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -57,23 +68,25 @@ class Guard:
         body = _Body(self, receive)
         try:
             try:
+                _check_framing(scope)
                 self._check_token(scope)
                 if self._service.is_draining and scope["path"] not in _ALSO_WHILE_DRAINING:
                     raise shutting_down()
-                content = await body.read(scope, self.settings.body_seconds)
+                given: list[Message] = [
+                    {"type": "http.request", "body": await body.read(scope, self.settings.body_seconds)}
+                ]
             except Refused as refused:
                 await body.discard(scope)
                 await _answer(refused, scope, send)
                 return
             except _Gone:
                 return
-            await self._serve_while_there(scope, receive, send, content)
+            await self._serve_while_there(scope, receive, send, given)
         finally:
             body.free()
 
-    async def _serve_while_there(self, scope: Scope, receive: Receive, send: Send, content: bytes) -> None:
+    async def _serve_while_there(self, scope: Scope, receive: Receive, send: Send, given: list[Message]) -> None:
         """Run the application until it has answered, or the client is gone."""
-        given: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
 
         async def give() -> Message:
             if given:
@@ -94,9 +107,26 @@ class Guard:
     def _check_token(self, scope: Scope) -> None:
         if not self._digests or scope["path"] in _OPEN:
             return
+        peer = scope["client"][0] if scope["client"] else ""
         shown = hashlib.sha256(_token_of(_header(scope, b"authorization")).encode()).digest()
+        if (peer, shown) in self._welcome:
+            return
+        since, num_failures = self._failures.get(peer, (0.0, 0))
+        left = since + _FAILURES_SECONDS - time.monotonic()
+        if num_failures >= _MOST_FAILURES and left > 0:
+            # Before the token is looked at: a guess would learn nothing, were it right.
+            self._service.metrics.tokens_refused.labels("not_looked_at").inc()
+            raise Refused(429, "too many wrong tokens from this address; send it again later", retry_after_seconds=left)
         # Every token is compared, so that the time taken says nothing.
-        if not sum(hmac.compare_digest(shown, digest) for digest in self._digests):
+        if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
+            self._welcome[peer, shown] = None
+            if len(self._welcome) > _MOST_PEERS:
+                self._welcome.popitem(last=False)
+        else:
+            self._service.metrics.tokens_refused.labels("wrong").inc()
+            self._failures[peer] = (since, num_failures + 1) if left > 0 else (time.monotonic(), 1)
+            if len(self._failures) > _MOST_PEERS:
+                self._failures.popitem(last=False)
             raise Refused(
                 401,
                 "no valid token; send it as `Authorization: Bearer TOKEN`, or as the password in http://any:TOKEN@host",
@@ -127,6 +157,7 @@ class _Body:
         self._receive = receive
         self._is_complete = False
         self._num_held = 0
+        self._counter = ValueCounter(guard.settings)
         self._content = bytearray()
 
     async def read(self, scope: Scope, seconds: float) -> bytes:
@@ -140,10 +171,11 @@ class _Body:
             async with asyncio.timeout(seconds):
                 while not self._is_complete:
                     chunk = await self._next()
-                    if self._num_held + len(chunk) > limit:
+                    if len(self._content) + len(chunk) > limit:
                         raise too_large
-                    self._guard.hold(len(chunk))
-                    self._num_held += len(chunk)
+                    num_bytes = len(chunk) + BYTES_PER_VALUE * self._counter.add(chunk)
+                    self._guard.hold(num_bytes)
+                    self._num_held += num_bytes
                     self._content += chunk
         except TimeoutError:
             raise Refused(408, f"the request did not arrive within {seconds:g} s") from None
@@ -192,6 +224,19 @@ async def _answer(refused: Refused, scope: Scope, send: Send) -> None:
     raw: Any = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": refused.status, "headers": raw})
     await send({"type": "http.response.body", "body": content})
+
+
+def _check_framing(scope: Scope) -> None:
+    """Refuse what a proxy may take for another request than we do; the answer ends the connection.
+
+    Raises:
+        Refused: the body has two lengths (RFC 9112, 6.1), or the version of HTTP is none that is spoken here.
+    """
+    if scope["http_version"] not in _VERSIONS:
+        raise Refused(505, "use HTTP/1.1")
+    names = [name for name, _ in scope["headers"]]
+    if b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0"):
+        raise Refused(400, "Transfer-Encoding with Content-Length, or in HTTP/1.0; send one of them, in HTTP/1.1")
 
 
 def _header(scope: Scope, name: bytes) -> str:

@@ -38,7 +38,13 @@ class ServiceMetrics:
         self.connections = Gauge("microcoder_connections", "Open connections", registry=self.registry)
         self.connections_closed = Counter(
             "microcoder_connections_closed",
-            "Connections that were ended or refused: no_head, idle, not_read, client_limit, total_limit",
+            "Connections that were ended or refused: no_head, idle, not_read, malformed, client_limit, total_limit",
+            ("why",),
+            registry=self.registry,
+        )
+        self.tokens_refused = Counter(
+            "microcoder_tokens_refused",
+            "Requests without a valid token: wrong, or not_looked_at after too many wrong ones from an address",
             ("why",),
             registry=self.registry,
         )

@@ -23,6 +23,7 @@ from microcoder.evaluator.executions import check_layout
 from microcoder.evaluator.languages import LANGUAGES, Language, find_language
 from microcoder.serving import codeforces
 from microcoder.serving.api import lay_out
+from microcoder.serving.reading import ReadRoute
 from microcoder.serving.refusals import Refused
 from microcoder.serving.sandbox_fusion import Dialect
 from microcoder.serving.service import Service
@@ -96,7 +97,7 @@ class Stage(BaseModel):
 
 def build_router(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(prefix="/api/v2", tags=["Piston"])
+    router = APIRouter(route_class=ReadRoute, prefix="/api/v2", tags=["Piston"])
 
     @router.get("/runtimes")
     async def runtimes() -> list[dict[str, Any]]:

@@ -7,11 +7,11 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from microcoder.errors import DataError, EvaluatorFault, MicroCoderError
 from microcoder.evaluator.judge import OnVerdict
@@ -22,6 +22,9 @@ from microcoder.types import Problem, Program, Verdict
 
 MOST_PROBLEM_BYTES = 512 << 20
 """Of the tests of problems that are remembered though nothing waits for them."""
+
+LATE_SECONDS = 20.0
+"""A program that is out for longer is given to an idle machine as well."""
 
 JudgeAnswer = Verdict | MicroCoderError
 
@@ -78,7 +81,9 @@ class QueuedProgram:
     num_holders: int = 0
     """Machines that have it now."""
     since: float = 0.0
-    """When it was given to one, or lost first."""
+    """When it was given to one."""
+    lost_since: float = 0.0
+    """When it was lost first."""
     _is_begun: bool = False
 
     def begin(self) -> bool:
@@ -150,6 +155,37 @@ class Queue:
             if (item := self._suspects.popleft()).begin():
                 return item
         return None
+
+
+class Machine(Protocol):
+    """A machine that programs are given to."""
+
+    @property
+    def held(self) -> Collection[QueuedProgram]:
+        """What it was given and has not answered."""
+        ...
+
+    @property
+    def num_free(self) -> int:
+        """How many programs it could begin at once."""
+        ...
+
+
+MachineT = TypeVar("MachineT", bound=Machine)
+
+
+def copy_late(machines: Sequence[MachineT]) -> Iterator[tuple[MachineT, list[QueuedProgram]]]:
+    """Yield what is out for long, for machines with nothing to do: its own may hang. Whichever verdict is first counts.
+
+    The caller gives it to them, and counts a holder more, before the next is asked for.
+    """
+    before = time.monotonic() - LATE_SECONDS
+    late = [(machine, item) for machine in machines for item in machine.held if item.since < before]
+    for idle in machines:
+        if items := [
+            item for machine, item in late if machine is not idle and item.num_holders == 1 and not item.future.done()
+        ][: max(0, idle.num_free)]:
+            yield idle, items
 
 
 class QueueJudge(ABC):

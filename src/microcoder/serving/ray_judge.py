@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -24,13 +24,19 @@ import ray
 from microcoder.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.evaluator import Judge, check_problem
 from microcoder.evaluator.turns import most_workers
-from microcoder.serving.queued import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, Queue, QueuedProgram, QueueJudge
+from microcoder.serving.queued import (
+    MOST_PROBLEM_BYTES,
+    JudgeAnswer,
+    NumberedProblem,
+    Queue,
+    QueuedProgram,
+    QueueJudge,
+    copy_late,
+)
 from microcoder.serving.ray_nodes import find_nodes, kill_actor, start_actor
 from microcoder.types import Problem, Program
 
 _REFRESH_SECONDS = 5.0
-_LATE_SECONDS = 20.0
-"""A program that is out for longer is given to an idle node as well: its own node may hang."""
 _REST_SECONDS = 30.0
 """How long a node is left alone whose judge did not start."""
 _JOIN_SECONDS = 10.0
@@ -93,6 +99,17 @@ class _Node:
     num_bytes: int = 0
     """Of the problems that it has."""
     latest: int = 0
+
+    @property
+    def held(self) -> Collection[QueuedProgram]:
+        """What it was given and has not answered."""
+        return self.items.values()
+
+    @property
+    def num_free(self) -> int:
+        """How many programs it could begin at once."""
+        return self.workers - len(self.items)
+
     """The problem of the program that it was given last."""
 
 
@@ -215,7 +232,9 @@ class RayJudge(QueueJudge):
             if now - looked > _REFRESH_SECONDS:
                 looked = now
                 self._start_nodes()
-                self._copy_late()
+                if not self._queue:
+                    for node, items in copy_late(tuple(self._nodes.values())):
+                        self._give(node, items)
             if self.nodes or not self._queue:
                 able = now
             elif now - able > self._start_seconds:
@@ -289,15 +308,6 @@ class RayJudge(QueueJudge):
             given.append(item)
             node.latest = item.known.number
         self._give(node, given)
-
-    def _copy_late(self) -> None:
-        """Give what is out for long to nodes with nothing to do as well; whichever verdict comes first counts."""
-        before = time.monotonic() - _LATE_SECONDS
-        late = [(n, item) for n in self._nodes.values() for item in n.items.values() if item.since < before]
-        for idle in self._nodes.values():
-            free = idle.workers - len(idle.items)
-            if not self._queue and free > 0:
-                self._give(idle, [item for node, item in late if node is not idle and item.num_holders == 1][:free])
 
     def _give(self, node: _Node, items: Sequence[QueuedProgram]) -> None:
         """Send programs to a node, with those of their problems that it does not have."""

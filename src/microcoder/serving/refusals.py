@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -43,7 +45,7 @@ def refusal_of(error: Exception) -> Refused:
         case Refused():
             return error
         case RequestValidationError():
-            return Refused(422, _explain(error))
+            return Refused(422, explain([{**fault, "loc": fault["loc"][1:]} for fault in error.errors()]))
         case HTTPException():
             return Refused(error.status_code, str(error.detail))
         case DataError():
@@ -54,11 +56,10 @@ def refusal_of(error: Exception) -> Refused:
             return Refused(500, "the service failed; its log says how")
 
 
-def _explain(error: RequestValidationError) -> str:
+def explain(faults: Sequence[Mapping[str, Any]]) -> str:
     """Say where and what, without what was sent: that may be large, and is somebody's data."""
-    faults = error.errors()
     shown = [
-        f"{'.'.join(str(part)[:60] for part in fault['loc'][1:]) or 'body'}: {str(fault['msg'])[:200]}"
+        f"{'.'.join(str(part)[:60] for part in fault['loc']) or 'body'}: {str(fault['msg'])[:200]}"
         for fault in faults[:_MAX_FAULTS_SHOWN]
     ]
     left = len(faults) - len(shown)

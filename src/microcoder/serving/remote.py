@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+import random
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -11,7 +13,8 @@ from pydantic import TypeAdapter
 
 from microcoder.errors import ConfigError
 from microcoder.serving.messages import Failure, JudgeRequest, Landed, Load, ProgramMessage
-from microcoder.serving.queued import QueuedProgram
+from microcoder.serving.queued import NumberedProblem, QueuedProgram
+from microcoder.types import Outcome, Problem, Program, TestCase
 
 CONFIGURATION = (401, 403, 404)
 _AGAIN = (0, 429, 500, 502, 503, 504)
@@ -19,6 +22,14 @@ _AGAIN = (0, 429, 500, 502, 503, 504)
 _GONE, _LOST = (0, 502, 503), (500, 504)
 _WAITING_PER_WORKER, _WAITING = 1, 16
 """Programs that a service is given to wait there: per worker, and besides."""
+_EXTRA_SECONDS = 30.0
+"""By which an answer may exceed the time that the service promises."""
+_KNOWN = {
+    "print(sum(map(int, input().split())))": Outcome.ACCEPTED,
+    "a, b = map(int, input().split())\nprint(a + b + (a == 3))": Outcome.WRONG_ANSWER,
+    "a, b = map(int, input().split())\nprint(a + b)\nassert a != 3": Outcome.RUNTIME_ERROR,
+}
+"""Programs that add, or do so but for the second test."""
 _LINE: TypeAdapter[Landed | Load | Failure] = TypeAdapter(Landed | Load | Failure)
 
 
@@ -36,6 +47,8 @@ class Unserved(Exception):
     retry_after_seconds: float | None = None
     was_taken: bool = False
     """Whether the service had begun with it."""
+    is_false: bool = False
+    """Whether it said what is known to be false: nothing that it says counts."""
 
     @property
     def is_final(self) -> bool:
@@ -66,8 +79,11 @@ class RemoteService:
     """0 while it is not known to be there."""
     max_queued: int = 0
     """Programs that it takes, of all clients."""
-    num_held: int = 0
-    """Our programs there."""
+    request_seconds: float = 600.0
+    """Within which it answers a request, as it says."""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    held: set[QueuedProgram] = field(default_factory=set)
+    """Our programs there, also those that another one has judged meanwhile."""
     num_of_others: int = 0
     """Programs of other clients, as it said last."""
     num_requests: int = 0
@@ -75,6 +91,10 @@ class RemoteService:
     """In a row."""
     rests_until: float = 0.0
     trouble: str = "it was not asked yet"
+    is_false: bool = False
+    """It gave a false verdict on a program whose verdict is known; it is asked nothing more."""
+    known_at: float = 0.0
+    """When it was given programs whose verdicts are known."""
     latest: int = 0
     """The problem of the program that it was given last."""
 
@@ -86,7 +106,12 @@ class RemoteService:
     @property
     def load(self) -> float:
         """What it has to do, per worker."""
-        return (self.num_held + self.num_of_others) / self.workers
+        return (len(self.held) + self.num_of_others) / self.workers
+
+    @property
+    def num_free(self) -> int:
+        """How many programs it could begin at once."""
+        return 0 if self.rests_until > time.monotonic() else self.workers - len(self.held) - self.num_of_others
 
     async def ask_about(self) -> dict[str, Any]:
         """Return what it is and takes.
@@ -110,13 +135,46 @@ class RemoteService:
             kind = TokenRefused if unserved.status in (401, 403) else ConfigError
             raise kind(f"{self.url} refused it ({unserved.status}): {unserved.words}") from None
 
-    async def ask(self, items: Sequence[QueuedProgram]) -> AsyncIterator[Landed | Load]:
+    async def ask_known(self) -> AsyncGenerator[Landed | Load]:
+        """Have a few programs judged whose verdicts are known, other ones each time; yield the lines.
+
+        Raises:
+            Unserved: it did not judge them, or gave a false verdict.
+        """
+        self.known_at = time.monotonic()
+        first, second = random.sample(range(10**6, 10**9), 2)
+        problem = Problem(
+            id="known",
+            tests=(
+                TestCase(input=f"{first} 2\n", output=f"{first + 2}\n"),
+                TestCase(input=f"3 {second}", output=f"{second + 3}"),
+            ),
+            time_limit_seconds=min(10.0, self.limits.get("max_cpu_seconds", 10.0)),
+            memory_limit_mib=int(min(256, self.limits.get("max_memory_mib", 256))),
+        )
+        known = NumberedProblem(0, problem, 0)
+        items = [QueuedProgram(Program(code), known) for code in _KNOWN]
+        async for line in self.ask(items):
+            if isinstance(line, Landed) and line.index < len(items):
+                item, verdict = items[line.index], line.verdict
+                right = _KNOWN[str(item.program.code)]
+                if verdict.outcome not in _KNOWN.values():
+                    raise Unserved(500, f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"[:300])
+                if verdict.outcome is not right:
+                    raise Unserved(0, f"FALSE verdicts: {verdict.outcome} for a program that is {right}", is_false=True)
+                item.resolve(verdict)
+            yield line
+        if not all(item.future.done() for item in items):
+            raise Unserved(0, "its answer ended before its end", was_taken=True)
+
+    async def ask(self, items: Sequence[QueuedProgram]) -> AsyncGenerator[Landed | Load]:
         """Have programs judged by one request; yield its lines.
 
         Raises:
             Unserved: it refused, or said nothing more before all was judged.
         """
         was_taken = False
+        give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
         try:
             async with self.http.stream(
                 "POST",
@@ -131,6 +189,9 @@ class RemoteService:
                     if isinstance(line, Failure):
                         raise Unserved(line.status, line.detail, line.retry_after_seconds, was_taken=True)
                     yield line
+                    if time.monotonic() > give_up:
+                        why = f"alive, but not done within its own --request-seconds {self.request_seconds:g}"
+                        raise Unserved(0, f"{why} and {_EXTRA_SECONDS:g} s", was_taken=True)
         except httpx.TransportError as error:
             raise Unserved(0, _name(error), was_taken=was_taken) from None
         except ValueError as error:

@@ -18,6 +18,7 @@ from microcoder.evaluator import Execution, Invocation
 from microcoder.evaluator.languages import find_language
 from microcoder.extract import extract_program
 from microcoder.serving.api import lay_out
+from microcoder.serving.reading import ReadRoute, ValueCounter
 from microcoder.serving.refusals import Refused
 from microcoder.serving.service import Service
 from microcoder.types import Outcome, Problem, Program, TestCase, TestResult, Verdict
@@ -121,7 +122,7 @@ class EvalResult(BaseModel):
 
 def build_router(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(tags=["SandboxFusion"])
+    router = APIRouter(route_class=ReadRoute, tags=["SandboxFusion"])
 
     @router.post("/run_code")
     async def run_code(request: RunCodeRequest) -> RunCodeResponse:
@@ -200,7 +201,9 @@ def _read_problem(request: SubmitRequest, service: Service) -> Problem:
     language = find_language(config.language)
     rows = config.provided_data.get("test")
     try:
-        rows = json.loads(rows) if isinstance(rows, str) else rows
+        if isinstance(rows, str):
+            ValueCounter(service.settings).add(rows.encode("utf-8", "surrogatepass"))
+            rows = json.loads(rows)
         tests = [StdioTest.model_validate(row) for row in rows or ()]
         if not tests or not all("stdin" in test.input and "stdout" in test.output for test in tests):
             raise ValueError

@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+import re
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from microcoder.errors import DataError
 from microcoder.evaluator import Execution, Invocation, Judge
 from microcoder.evaluator.languages import find_language
 from microcoder.serving.messages import Load
 from microcoder.serving.metrics import ServiceMetrics
 from microcoder.serving.refusals import Refused
 from microcoder.serving.settings import ServiceSettings
-from microcoder.types import Outcome, Problem, Program, Verdict
+from microcoder.types import Outcome, Problem, Program, TestCase, Verdict
 
 T = TypeVar("T")
 
 _MAX_RETRY_AFTER_SECONDS = 60.0
 _SICK_AFTER_FAULTS = 20
+_MOST_VALUES, _MOST_LISTS = 1_000_000, 2_000_000
+"""Of a function's test, and in a request: nothing else runs while a test is read, or Python looks through its lists."""
+_IN_TEST = re.compile(r", test (\d+)")
 BEAT_SECONDS = 10.0
 """After so long without a verdict a stream says that the service is at work."""
 
@@ -88,9 +93,25 @@ class Service:
         """
         if len(programs) > self.settings.max_batch:
             raise Refused(413, f"{len(programs)} programs in one request; send at most {self.settings.max_batch}")
-        for problem in {id(problem): problem for problem in problems}.values():
+        each = list({id(problem): problem for problem in problems}.values())
+        called = [test for problem in each if problem.fn_name is not None for test in problem.tests]
+        for what, number, most in (
+            ("problems", len(each), self.settings.max_problems),
+            ("tests", sum(len(problem.tests) for problem in each), self.settings.max_total_tests),
+            ("values in a function's test", max(map(_count_values, called), default=0), _MOST_VALUES),
+            ("lists in functions' tests", sum(_count_values(test, "[{") for test in called), _MOST_LISTS),
+        ):
+            if number > most:
+                raise Refused(413, f"{number} {what} in one request; send at most {most}")
+        for problem in each:
             self._check_problem(problem)
         self._enter(len(programs))
+        try:
+            # Values of functions are read here, which takes as long as there are many.
+            await asyncio.to_thread(self._prepare, each)
+        except BaseException:
+            self._leave(len(programs))
+            raise
         landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
         over = asyncio.ensure_future(self._over.wait())
         tasks = [asyncio.ensure_future(self._judge_at(*each)) for each in zip(itertools.count(), programs, problems)]
@@ -147,6 +168,20 @@ class Service:
     def default_memory_mib(self, memory_mib: int) -> int:
         """Return the memory limit of a request that names none."""
         return min(memory_mib, self.settings.max_memory_mib)
+
+    def _prepare(self, problems: Sequence[Problem]) -> None:
+        """Have the judge know problems before their programs come; no message holds anything of a test."""
+        for place, problem in enumerate(problems):
+            try:
+                self.judge.prepare(problem)
+            except DataError as error:
+                if test := _IN_TEST.match(str(error).removeprefix(f"problem {problem.id}")):
+                    raise Refused(
+                        422,
+                        f"problem {place}, test {test[1]}: its input or output is not what the function takes or "
+                        "returns, as JSON; `microcoder judge` says more, where the problem is",
+                    ) from None
+                raise
 
     def _check_problem(self, problem: Problem) -> None:
         if len(problem.tests) > self.settings.max_tests:
@@ -229,6 +264,11 @@ class Service:
         self.metrics.wait_seconds.observe(max(0.0, time.monotonic() - started - run_seconds))
         self._faults_in_a_row = self._faults_in_a_row + 1 if is_fault else 0
         self._seconds_per_program = 0.95 * self._seconds_per_program + 0.05 * run_seconds
+
+
+def _count_values(test: TestCase, marks: str = ",[{") -> int:
+    """Return at most how many values the texts of a test hold."""
+    return sum(text.count(mark) for text in (test.input, test.output) for mark in marks)
 
 
 def shutting_down() -> Refused:

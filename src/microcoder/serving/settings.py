@@ -21,12 +21,17 @@ class ServiceSettings(Config):
     """Maximum number of queued and running programs over all requests; beyond it a request is answered 429."""
     max_batch: int = Field(default=256, ge=1)
     """Maximum number of programs per request."""
+    max_problems: int = Field(default=256, ge=1)
+    """Maximum number of problems per request."""
     max_tests: int = Field(default=1000, ge=1)
     """Maximum number of tests per problem."""
+    max_total_tests: int = Field(default=20_000, ge=1)
+    """Maximum number of tests per request, of all its problems."""
     max_body_mib: int = Field(default=64, ge=1)
     """Maximum size of a request."""
     max_total_body_mib: int = Field(default=512, ge=1)
-    """Maximum size of all requests that are being read or answered; beyond it: 429."""
+    """Maximum size of all requests that are being read or answered, each JSON value counted as 256 bytes; beyond it:
+    429."""
     max_cpu_seconds: float = Field(default=60.0, gt=0, le=MAX_SECONDS)
     """Highest time limit of a test."""
     max_memory_mib: int = Field(default=4096, ge=32)

@@ -187,7 +187,7 @@ def _find(name: str, version: str) -> tuple[Language, str]:
     by_any_name = dict(_name_all())
     if name.lower() not in by_any_name:
         raise DataError(
-            f"language = {name!r}; use one of {', '.join(LANGUAGES)}, or add a language file (docs/languages.md)"
+            f"language = {name[:50]!r}; use one of {', '.join(LANGUAGES)}, or add a language file (docs/languages.md)"
         )
     language, named = by_any_name[name.lower()]
     if version and named and version != named:
