@@ -36,6 +36,7 @@ from microcoder.evaluator.sandbox.protocol import (
     READY,
     REJECTED,
     RESULT,
+    ROOM_LACKED,
     Request,
     Result,
     pack_seconds,
@@ -379,7 +380,11 @@ class Sandbox:
                 answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
             if answer[:1] != RESULT:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
-            return attendance.conclude(Result.unpack(answer))
+            result = Result.unpack(answer)
+            if result.expired == ROOM_LACKED:
+                where = os.path.dirname(self._folder)
+                raise SandboxDied(f"the file system of {where} was full before a test had written what it may")
+            return attendance.conclude(result)
         except BaseException:
             # The answer may come yet, and the next test would take it for its own.
             self._kill()
