@@ -82,11 +82,12 @@ for _ in range(50):
     number = new(); os.unlink("u"); socket.send_fds(mine, [b"x"], [number]); take(number); os.close(number)
     held += [mine, theirs]
 """),
-    "unlinked files in flight, their sockets in flight too": _disk("""
+    "unlinked files in flight, in sockets that are in flight": _disk("""
+held = socket.socketpair()
 for _ in range(50):
     mine, theirs = socket.socketpair()
-    number = new(); os.unlink("u"); socket.send_fds(mine, [b"x"], [number, theirs.fileno(), mine.fileno()])
-    take(number); os.close(number); mine.close(); theirs.close()
+    number = new(); os.unlink("u"); socket.send_fds(mine, [b"x"], [number]); take(number); os.close(number)
+    socket.send_fds(held[0], [b"x"], [mine.fileno(), theirs.fileno()]); mine.close(); theirs.close()
 """),
     "unlinked files that are only mapped": _disk("""
 for _ in range(50):

@@ -79,6 +79,15 @@ def test_doctor_says_what_degraded_means() -> None:
 
 
 @NEEDS_CPP
+def test_a_compiler_has_as_long_as_the_judge_says() -> None:
+    problem = make_problem(("", ""), language="cpp")
+    with Judge(workers=1, build_seconds=0.3) as judging:
+        (verdict,) = judging.judge([Program(ENDLESS_TO_COMPILE, "cpp")], [problem])
+    assert verdict.outcome is Outcome.COMPILE_ERROR
+    assert "the compiler took more than 0.3 s of CPU time" in verdict.detail
+
+
+@NEEDS_CPP
 def test_a_compiler_that_does_not_end_leaves_nothing() -> None:
     language = LANGUAGES["cpp"].model_copy(update={"build_seconds": 0.3})
     sandbox = Sandbox(layers=NO_NAMESPACES, toolchain=language.readable, scratch_mib=256)

@@ -104,6 +104,10 @@ def test_wrong_arguments(judge_one: Judge, programs: list[Program], problems: li
 def test_wrong_settings() -> None:
     with pytest.raises(ConfigError, match="workers = 0"):
         Judge(workers=0)
+    with pytest.raises(ConfigError, match=r"checker_seconds = 0; use more than 0, at most 3600"):
+        Judge(checker_seconds=0)
+    with pytest.raises(ConfigError, match=r"build_seconds = nan; use more than 0, at most 3600"):
+        Judge(build_seconds=float("nan"))
     with pytest.raises(ConfigError, match="first_failure, first_limit, never"):
         Judge(stop="first")  # type: ignore[arg-type]
 
