@@ -256,6 +256,7 @@ def test_a_full_disk_is_no_fault_of_the_program(tmp_path: Path) -> None:
         [sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
+    assert f"microcoder: a program stays unscored: test 1: the file system of {tmp_path} was full" in result.stderr
     writes, hides, other, retries, freed = result.stdout.splitlines()
     full = f"sandbox_fault test 1: the file system of {tmp_path} was full before a test had written what it may"
     assert writes == hides == full

@@ -6,6 +6,7 @@ many, in processes of their own. Nothing is forked from the calling process, so 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
@@ -36,6 +37,7 @@ OnVerdict = Callable[[int, Verdict], None]
 """Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -373,6 +375,8 @@ class Judge:
             else:
                 self._judged += 1
                 self._faults += not verdict.is_scorable
+                if not verdict.is_scorable and not verdict.is_checker_fault:
+                    _LOG.warning("microcoder: a program stays unscored: %s", verdict.detail)
                 self._checker_crashes += verdict.is_checker_crash
                 job.problem.note_seconds(sum(test.wall_seconds for test in verdict.tests))
                 self._cache.keep(job.key, verdict)

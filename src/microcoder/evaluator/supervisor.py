@@ -51,6 +51,7 @@ _GRACE_SECONDS = 10.0
 _HELD_UP_SECONDS = 300.0
 """How much longer an answer is waited for from a fork server that cannot run: stopped, or without a processor."""
 _HELD_UP_CHECK_SECONDS = 1.0
+_LOOKS = 4
 _STDERR_TAIL = 4096
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
@@ -420,16 +421,17 @@ class Sandbox:
         latest = time.monotonic() + seconds + _HELD_UP_SECONDS
         if series is not None:
             series.attend(self._socket, seconds)
-        num_timeouts = 0
+        num_looks = 0
         while True:
             self._socket.settimeout(seconds)
             try:
                 # Of what the untrusted side sends: one message of bounded size, at most one descriptor.
                 answer, descriptors, _, _ = socket.recv_fds(self._socket, MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
             except TimeoutError:
-                # Looked for once more in any case: after this process was stopped itself, the answer may be there.
-                num_timeouts += 1
-                if num_timeouts == 1 or (time.monotonic() < latest and idleness.is_held_up(self._process.pid)):
+                # Looked at several times: after this process was stopped itself the answer may be there, and a fork
+                # server that waits for a processor is seen asleep between two of its turns.
+                num_looks = 0 if num_looks and idleness.is_held_up(self._process.pid) else num_looks + 1
+                if num_looks < _LOOKS and time.monotonic() < latest:
                     seconds = _HELD_UP_CHECK_SECONDS
                     continue
                 raise SandboxDied(f"no answer within {seconds:.0f} s") from None
