@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import contextlib
 import json
+import math
 import os
 import signal
 import socket
@@ -80,6 +81,8 @@ class Limits:
     wall_seconds: float
     memory_bytes: int
     output_bytes: int
+    small_cpu_seconds: float = math.inf
+    """CPU time of a test that holds little memory when it comes near this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +348,10 @@ class Sandbox:
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, *opened, *given, *files]
             opened += files
-            result, lowered = self._exchange(request, descriptors, find_lower_limit, series)
+            attendance = Attendance(
+                request, self._turn, self._waits, find_lower_limit, small_cpu_seconds=limits.small_cpu_seconds
+            )
+            result, lowered = self._exchange(request, descriptors, attendance, series)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
             run = Run(
                 result=result if series is None else series.finish(result),
@@ -367,14 +373,13 @@ class Sandbox:
         self,
         request: Request,
         descriptors: Sequence[int],
-        find_lower_limit: FindLowerLimit,
+        attendance: Attendance,
         series: Series | None,
     ) -> tuple[Result, float | None]:
         """Return how a test ended, and the lower CPU limit that it was held to."""
         try:
             self._turn.go_on()
             self._send(request.pack(), descriptors)
-            attendance = Attendance(request, self._turn, self._waits, find_lower_limit)
             answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
             while answer[:1] in QUESTIONS and len(given) == 1:
                 self._send(pack_seconds(GO_ON, attendance.reply(answer, given[0])))
