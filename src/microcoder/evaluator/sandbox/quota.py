@@ -35,7 +35,7 @@ POLL_SECONDS = 0.02
 _LEAST_ROOM_BYTES, _LEAST_ROOM_ENTRIES = 1 << 20, 8
 """A file system with less left is full: what a test meets there is not its own doing."""
 _MAX_DESCRIPTORS = MAX_ENTRIES + 256
-_STOP_PAUSE_SECONDS, _STOP_PAUSES, _STOP_CPU_SECONDS = 5e-5, 100, 0.25
+_STOP_PAUSE_SECONDS, _STOP_PAUSES, _STOP_CPU_SECONDS = 5e-5, 100, 1.0
 """How often it is looked whether a test stands still, after how many looks it is stopped again, and the CPU time after
 which it is seen to keep itself from it."""
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
@@ -126,18 +126,19 @@ class Quota:
     def answer(self) -> None:
         """Answer one call of the test."""
         notification = bytearray(_NOTIFICATION_BYTES)
-        # The thread that asked may be gone by now, or by the time of the answer.
-        with contextlib.suppress(OSError):
+        try:
             fcntl.ioctl(self._listener, _RECEIVE, notification)
-            identity, _, _, number = _HEAD.unpack_from(notification)
-            # After "go on" the kernel reads what pointers lead to again, which another thread may have changed
-            # meanwhile. Nothing rests on that here: what is decided by is how much there is already.
-            if number == NUMBERS["clone"]:
-                self._send(identity, self._refuse_thread())
-            elif number == NUMBERS["fallocate"]:
-                self._send(identity, self._refuse_space(_LENGTH.unpack_from(notification)[0]))
-            else:
-                self._answer_change(identity, is_removal=number in _REMOVING)
+        except OSError:
+            return  # The thread that asked is gone.
+        identity, _, _, number = _HEAD.unpack_from(notification)
+        # After "go on" the kernel reads what pointers lead to again, which another thread may have changed meanwhile.
+        # Nothing rests on that here: what is decided by is how much there is already.
+        if number == NUMBERS["clone"]:
+            self._send(identity, self._refuse_thread())
+        elif number == NUMBERS["fallocate"]:
+            self._send(identity, self._refuse_space(_LENGTH.unpack_from(notification)[0]))
+        else:
+            self._answer_change(identity, is_removal=number in _REMOVING)
 
     def is_exceeded(self, *, is_final: bool = False) -> bool:
         """Whether the folder holds more than it may; after the test's end, what has a name."""
@@ -157,7 +158,9 @@ class Quota:
         resource.setrlimit(resource.RLIMIT_NOFILE, self._descriptor_limits)
 
     def _send(self, identity: int, error: int) -> None:
-        fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(identity, 0, -error, 0 if error else _GO_ON))
+        # The thread that asked may be gone by now.
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(identity, 0, -error, 0 if error else _GO_ON))
 
     def _answer_change(self, identity: int, *, is_removal: bool) -> None:
         """Answer a call that changes names, and see it end; a file that loses its name is kept."""
