@@ -28,7 +28,11 @@ def asking(code: str | None = ADD, **problem: object) -> dict[str, Any]:
 def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
     request = {"problems": [SUM], "programs": [{"problem": 0, "code": code} for code in (ADD, "print(4)", None)]}
     verdicts = running.post("/v1/judge", request).json()["verdicts"]
-    assert [verdict["outcome"] for verdict in verdicts] == ["accepted", "wrong_answer", "no_code"]
+    assert [(verdict["outcome"], verdict["detail"]) for verdict in verdicts] == [
+        ("accepted", ""),
+        ("wrong_answer", 'test 1: line 1: expected "3", got "4"'),
+        ("no_code", ""),
+    ]
     assert verdicts[0]["tests"][0]["verdict"] == "accepted"
     ran = running.post("/v1/run", {"code": "print(open('x/y').read())", "files": {"x/y": "hi"}}).json()
     assert (ran["failure"], ran["stdout"], ran["exit_code"]) == (None, "hi\n", 0)

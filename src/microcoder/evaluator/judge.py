@@ -375,7 +375,7 @@ class Judge:
             else:
                 self._judged += 1
                 self._faults += not verdict.is_scorable
-                if not verdict.is_scorable and not verdict.is_checker_fault:
+                if not (verdict.is_scorable or verdict.is_checker_fault or self._is_closed):
                     _LOG.warning("microcoder: a program stays unscored: %s", verdict.detail)
                 self._checker_crashes += verdict.is_checker_crash
                 job.problem.note_seconds(sum(test.wall_seconds for test in verdict.tests))
