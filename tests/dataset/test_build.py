@@ -373,3 +373,27 @@ def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
     (folder,) = found
     assert [path.stat().st_size for path in sorted(folder.rglob("*.jsonl"))] == [len(rows)] * 8
     assert list((tmp_path / "u").iterdir()) == [folder]
+
+
+_ON_A_READ_ONLY_DISK = """
+import sys
+from microcoder.cli import main
+from microcoder.evaluator.sandbox.syscalls import CLONE_NEWNS, mount, unshare
+unshare(CLONE_NEWNS)
+mount("none", "/", None, 16384 | 1 << 18)
+mount("tmpfs", sys.argv[2], "tmpfs", 1)
+main(["data", "build", "-c", sys.argv[1], "--output", sys.argv[2] + "/out"])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a read-only disk")
+def test_a_read_only_disk_is_one_line(recipe: Path, tmp_path: Path) -> None:
+    place = tmp_path / "read_only"
+    place.mkdir()
+    command = [sys.executable, "-c", _ON_A_READ_ONLY_DISK, str(recipe), str(place)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2, result.stderr
+    line = result.stderr.splitlines()[-1]
+    assert line.startswith(f"microcoder: error: Read-only file system ({place}/")
+    assert line.endswith("; make it writable or choose another place, and type the command again")
+    assert "Traceback" not in result.stderr

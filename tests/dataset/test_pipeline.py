@@ -140,6 +140,35 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
         read_part(parts[0][0].path)
 
 
+@pytest.mark.parametrize("length", [0, 3, 100, -1])
+def test_a_part_that_was_cut_off_is_made_again(tmp_path: Path, length: int) -> None:
+    def build() -> None:
+        run_steps(steps.shards(3), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+
+    build()
+    whole = contents(tmp_path)
+    for name in whole:
+        (tmp_path / name).write_bytes(whole[name][:length])
+        build()
+        assert contents(tmp_path) == whole
+    for name in whole:
+        (tmp_path / name).write_bytes(whole[name][:length])
+    build()
+    assert contents(tmp_path) == whole
+
+
+def test_a_part_damaged_in_its_middle_is_named_wherever_it_is_read(tmp_path: Path) -> None:
+    parts, _ = run_steps(steps.shards(1), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+    for part in (parts[0][0], parts[-1][0]):
+        content = part.path.read_bytes()
+        part.path.write_bytes(b"PAR1" + bytes(len(content) - 8) + b"PAR1")
+        with pytest.raises(
+            DataError, match=f"{part.path.name} is damaged .*; delete it and type the same command again"
+        ):
+            run_steps(steps.shards(1), steps.collect_step(), REST, work=tmp_path, runner=Runner(workers=1))
+        part.path.write_bytes(content)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_error_of_ours_comes_out_of_a_worker_as_itself(tmp_path: Path, workers: int) -> None:
     with pytest.raises(DataError, match=r"^n/\d+ is refused; type something else$"):

@@ -23,11 +23,12 @@ from microcoder.types import Call, Checker, Outcome, Problem, Program, Verdict
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
 from .forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
 from .hostile_calls import CALLS  # pyrefly: ignore[missing-import]
+from .hostile_disk import DISK  # pyrefly: ignore[missing-import]
 from .hostile_programs import PROGRAMS  # pyrefly: ignore[missing-import]
 from .hostile_resources import RESOURCES  # pyrefly: ignore[missing-import]
 from .leftovers import Leftovers  # pyrefly: ignore[missing-import]
 
-HOSTILE = {**PROGRAMS, **RESOURCES, **CALLS}
+HOSTILE = {**PROGRAMS, **RESOURCES, **DISK, **CALLS}
 BEYOND_TIME_AND_MEMORY = tuple(
     name for name, (allowed, _) in HOSTILE.items() if not {Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT} & {*allowed}
 )

@@ -15,13 +15,16 @@ import pytest
 
 from microcoder.errors import ConfigError, EvaluatorFault
 from microcoder.evaluator import Judge, idleness, supervisor
+from microcoder.evaluator.attendance import Attendance
 from microcoder.evaluator.builds import build_program
 from microcoder.evaluator.calibration import MAX_SLOWDOWN, PROGRAM, Pace
 from microcoder.evaluator.languages import Language, find_language
 from microcoder.evaluator.preparation import PreparedProblem, limits_for
+from microcoder.evaluator.sandbox.protocol import SLICE, Request, pack_seconds
 from microcoder.evaluator.sandboxes import SandboxKind
 from microcoder.evaluator.session import Session
 from microcoder.evaluator.supervisor import LoadedProgram, Sandbox, SandboxDied
+from microcoder.evaluator.turns import WorkerTurn
 from microcoder.types import Outcome, Program
 
 from .conftest import make_problem, run, workers_of  # pyrefly: ignore[missing-import]
@@ -185,3 +188,26 @@ def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
         except FileNotFoundError:
             pass  # This kernel groups no sessions.
         assert not future.result().is_accepted
+
+
+@pytest.mark.parametrize(("held_mib", "answers"), [(0, (0.0, 1.1)), (200, (0.0, 0.0))])
+def test_a_program_in_much_memory_has_more_room_beyond_its_limit(held_mib: int, answers: tuple[float, ...]) -> None:
+    code = f"held = bytearray(b'x') * ({held_mib} << 20)\nprint('ready', flush=True)\ninput()"
+    request = Request(cpu_seconds=1.3, wall_seconds=3.0, memory_bytes=1 << 30, file_bytes=1)
+    attendance = Attendance(request, WorkerTurn(), idleness.TimeLimitCounts(), lambda: None, small_cpu_seconds=1.1)
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        found = tuple(attendance.reply(pack_seconds(SLICE, at), os.pidfd_open(child.pid)) for at in (0.2, 1.0))
+        child.kill()
+    assert found == answers
+
+
+def test_what_ends_a_little_late_in_much_memory_is_timed_again_alone() -> None:
+    holds = "import sys, time\nheld = bytearray(b'x') * (100 << 20)\n"
+    late = "while time.process_time() < 0.58: pass\nprint(3)"
+    with Judge(workers=1, time_scale=1) as judging:
+        problem = make_problem(ONE_TEST, time_limit_seconds=0.5, memory_limit_mib=256)
+        # Whether it is right then is a matter of the machine.
+        assert run(judging, holds + late, problem).outcome in (Outcome.ACCEPTED, Outcome.TIME_LIMIT)
+        assert judging.statistics.reruns == 1

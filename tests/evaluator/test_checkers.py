@@ -144,27 +144,42 @@ def test_a_program_keeps_the_digit_limit_of_python(judge_one: Judge) -> None:
     assert run(judge_one, "print(int('7' * 5000))", make_problem(("", "7"))).outcome is Outcome.RUNTIME_ERROR
 
 
-def test_a_checker_that_takes_too_long_for_an_output_only(judge_one: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("microcoder.evaluator.preparation.CPU_SECONDS", 1.0)
+def test_a_checker_that_takes_too_long_for_an_output_only() -> None:
     code = "import sys\nwhile '9' in open(sys.argv[2]).read(): pass\nsys.exit(0)"
-    verdict = run(judge_one, "print(9)", sum_problem(code=code))
+    with Judge(workers=1, time_scale=1, checker_seconds=1.0) as judging:
+        verdict = run(judging, "print(9)", sum_problem(code=code))
     assert verdict.outcome is Outcome.WRONG_ANSWER
     assert verdict.is_checker_crash
     assert "it took too long" in verdict.detail
 
 
-def test_a_checker_that_stands_still_on_an_output_only(judge_one: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("microcoder.evaluator.preparation.CPU_SECONDS", 0.1)
+def test_a_checker_that_stands_still_on_an_output_only() -> None:
     code = "import sys, time\ntime.sleep(60 * ('9' in open(sys.argv[2]).read()))"
-    before = judge_one.statistics
-    verdict = run(judge_one, "print(9)", sum_problem(code=code))
-    assert verdict.outcome is Outcome.WRONG_ANSWER
-    assert verdict.is_checker_crash
-    assert "it took too long" in verdict.detail
-    assert judge_one.statistics.retries == before.retries
-    verdict = run(judge_one, "print(9)", sum_problem(code="import time\ntime.sleep(60)"))
+    with Judge(workers=1, time_scale=1, checker_seconds=0.1) as judging:
+        verdict = run(judging, "print(9)", sum_problem(code=code))
+        assert verdict.outcome is Outcome.WRONG_ANSWER
+        assert verdict.is_checker_crash
+        assert "it took too long" in verdict.detail
+        assert judging.statistics.retries == 0
+        verdict = run(judging, "print(9)", sum_problem(code="import time\ntime.sleep(60)"))
+        assert verdict.is_checker_fault
+        assert "it took too long" in verdict.detail
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_an_endless_checker_ends_the_program(processes: int) -> None:
+    endless = make_problem(*[("10\n", "5 5\n")] * 20, checker=Checker(type="program", code="while True: pass"))
+    with Judge(workers=1, processes=processes, time_scale=1, checker_seconds=0.2, stop="never") as judging:
+        verdict = run(judging, "print(5, 5)", endless)
+    assert verdict.outcome is Outcome.SANDBOX_FAULT
     assert verdict.is_checker_fault
     assert "it took too long" in verdict.detail
+    assert len(verdict.tests) == 1
+
+
+def test_a_checker_at_its_backstop_took_too_long(judge_one: Judge) -> None:
+    code = "import os, signal\nos.kill(os.getpid(), signal.SIGXCPU)"
+    assert "it took too long" in run(judge_one, "print(5, 5)", sum_problem(code=code)).detail
 
 
 def test_a_traceback_that_a_checker_quotes_is_no_crash(judge_one: Judge) -> None:

@@ -19,7 +19,7 @@ from microcoder.evaluator.languages import LANGUAGES
 from microcoder.evaluator.sandbox.folders import empty_folder, measure_folder
 from microcoder.evaluator.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.evaluator.supervisor import Sandbox
-from microcoder.types import Outcome
+from microcoder.types import Outcome, Program
 
 from .as_user import PLACES_TOO_OPEN, SETTINGS, run_python  # pyrefly: ignore[missing-import]
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
@@ -76,6 +76,15 @@ def test_doctor_says_what_degraded_means() -> None:
     result = run_python(["-m", "microcoder", "doctor"], "nobody in a container")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "isolation: degraded: everything is judged" in result.stdout
+
+
+@NEEDS_CPP
+def test_a_compiler_has_as_long_as_the_judge_says() -> None:
+    problem = make_problem(("", ""), language="cpp")
+    with Judge(workers=1, build_seconds=0.3) as judging:
+        (verdict,) = judging.judge([Program(ENDLESS_TO_COMPILE, "cpp")], [problem])
+    assert verdict.outcome is Outcome.COMPILE_ERROR
+    assert "the compiler took more than 0.3 s of CPU time" in verdict.detail
 
 
 @NEEDS_CPP
@@ -167,3 +176,114 @@ def test_a_folder_is_measured_and_emptied_however_it_was_left(tmp_path: Path) ->
     empty_folder(str(folder), 0o700)
     assert list(folder.iterdir()) == []
     assert (outside / "kept").read_text() == "x"
+
+
+_HONEST_FILES = """
+import os, shutil, sqlite3, tempfile, threading
+for _ in range(12):
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(3 << 20))
+        file.seek(0)
+        assert len(file.read()) == 3 << 20
+for _ in range(40):
+    file = open("x", "wb")
+    os.remove("x")
+    file.write(bytes(1 << 20))
+    file.close()
+with sqlite3.connect("rows.db") as rows:
+    rows.execute("create table numbers (n)")
+    rows.executemany("insert into numbers values (?)", [(n,) for n in range(100)])
+rows.close()
+os.remove("rows.db")
+for number in range(30):
+    os.makedirs(f"tree/{number}")
+    open(f"tree/{number}/leaf", "w").close()
+shutil.rmtree("tree")
+failed = []
+def work(name):
+    try:
+        for _ in range(10):
+            with open(name, "w") as file: file.write(name)
+            os.replace(name, name + "-moved")
+            assert open(name + "-moved").read() == name
+            os.remove(name + "-moved")
+    except BaseException as error: failed.append(error)
+threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(failed, os.listdir())
+"""
+
+
+def test_a_program_may_use_and_give_back_its_space_again_and_again() -> None:
+    problem = make_problem(("", "[] []\n"), time_limit_seconds=20.0)
+    with Judge(workers=1, layers=NO_NAMESPACES) as judging:
+        verdict = run(judging, _HONEST_FILES, problem)
+        assert (verdict.outcome, verdict.detail) == (Outcome.ACCEPTED, "")
+
+
+_ON_A_FULL_DISK = """
+import os, sys, tempfile
+from pathlib import Path
+from microcoder.evaluator import Judge
+from microcoder.evaluator.sandbox.layers import LAYERS
+from microcoder.evaluator.sandbox.syscalls import CLONE_NEWNS, mount, unshare
+from microcoder.types import Problem, Program, TestCase
+unshare(CLONE_NEWNS)
+mount("none", "/", None, 16384 | 1 << 18)
+mount("tmpfs", sys.argv[1], "tmpfs", 0, "size=8m,mode=1777")
+tempfile.tempdir = sys.argv[1]
+writes = Program("with open('x', 'wb') as file: file.write(bytes(4 << 20))\\nprint('right')")
+hides = Program("try: open('x', 'wb').write(bytes(4 << 20))\\nexcept OSError: print('wrong')\\nelse: print('right')")
+with Judge(workers=1, cache_size=0, layers=[l for l in LAYERS if not l.endswith("namespace")]) as judging:
+    problem = Problem(id="p", tests=[TestCase(input="", output="right")])
+    def judge(*programs):
+        for program in programs:
+            (verdict,) = judging.judge([program], [problem])
+            print(verdict.outcome, verdict.detail)
+    hog = Path(sys.argv[1], "hog")
+    hog.write_bytes(bytes(7 << 20))
+    judge(writes, hides, Program("print('right')"))
+    print(judging.statistics.retries)
+    hog.unlink()
+    judge(writes)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
+def test_a_full_disk_is_no_fault_of_the_program(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert f"microcoder: a program stays unscored: test 1: the file system of {tmp_path} was full" in result.stderr
+    writes, hides, other, retries, freed = result.stdout.splitlines()
+    full = f"sandbox_fault test 1: the file system of {tmp_path} was full before a test had written what it may"
+    assert writes == hides == full
+    assert other.split() == ["accepted"]
+    assert int(retries) >= 2
+    assert freed.split() == ["accepted"]
+
+
+_HOLDS = """
+import os, time
+held = []
+try:
+    for _ in range(60):
+        held.append(os.open("u", os.O_CREAT | os.O_RDWR))
+        os.unlink("u")
+        os.write(held[-1], bytes(15 << 20))
+    time.sleep(3)
+except OSError: pass
+print("right")
+"""
+_WRITES = "with open('x', 'wb') as file:\n    for _ in range(8): file.write(bytes(1 << 20))\nprint('right')"
+
+
+def test_who_fills_its_folder_harms_no_neighbour() -> None:
+    problem = make_problem(("", "right"), time_limit_seconds=5.0)
+    programs = [Program(_HOLDS), Program(_HOLDS + " "), *(Program(f"{_WRITES} #{n}") for n in range(10))]
+    with Judge(workers=3, layers=NO_NAMESPACES, cache_size=0) as judging:
+        verdicts = judging.judge(programs, [problem] * len(programs))
+    assert [verdict.outcome for verdict in verdicts[:2]] == [Outcome.OUTPUT_LIMIT] * 2
+    assert {(verdict.outcome, verdict.detail) for verdict in verdicts[2:]} == {(Outcome.ACCEPTED, "")}

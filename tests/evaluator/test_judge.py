@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -18,8 +19,10 @@ import pytest
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import Invocation, Judge, StopRule, judge
+from microcoder.evaluator.sandboxes import Sandboxes, SandboxKind
 from microcoder.evaluator.session import Session
 from microcoder.evaluator.supervisor import Limits, LoadedProgram, Sandbox, SandboxDied
+from microcoder.evaluator.verdicts import fault_reason
 from microcoder.types import Outcome, Problem, Program, Verdict
 
 from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
@@ -104,6 +107,10 @@ def test_wrong_arguments(judge_one: Judge, programs: list[Program], problems: li
 def test_wrong_settings() -> None:
     with pytest.raises(ConfigError, match="workers = 0"):
         Judge(workers=0)
+    with pytest.raises(ConfigError, match=r"checker_seconds = 0; use more than 0, at most 3600"):
+        Judge(checker_seconds=0)
+    with pytest.raises(ConfigError, match=r"build_seconds = nan; use more than 0, at most 3600"):
+        Judge(build_seconds=float("nan"))
     with pytest.raises(ConfigError, match="first_failure, first_limit, never"):
         Judge(stop="first")  # type: ignore[arg-type]
 
@@ -167,7 +174,7 @@ def test_a_run_that_was_cut_off_by_any_error_answers_nobody_else() -> None:
     session.close()
 
 
-def test_a_second_death_is_a_fault_of_that_program_alone() -> None:
+def test_a_second_death_is_a_fault_of_that_program_alone(caplog: pytest.LogCaptureFixture) -> None:
     def kill_whatever_runs() -> None:
         while not stop.wait(0.15):
             for sandbox in list(workers_of(judging).sessions[0]._sandboxes._started.values()):
@@ -184,6 +191,8 @@ def test_a_second_death_is_a_fault_of_that_program_alone() -> None:
         assert verdict.outcome is Outcome.SANDBOX_FAULT
         assert not verdict.is_scorable
         assert outcomes(verdict) == ["sandbox_fault"]
+        assert caplog.messages == [f"microcoder: a program stays unscored: {verdict.detail}"]
+        assert fault_reason(verdict.detail) in ("ended", "not_started")
         assert run(judging, ADD, make_problem(("1 2", "3"))).is_accepted
 
 
@@ -273,3 +282,21 @@ def test_import_needs_neither_torch_nor_numpy() -> None:
     code = "import sys, microcoder.evaluator\nprint([m for m in ('torch', 'numpy', 'trl') if m in sys.modules])"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "[]"
+
+
+def test_what_the_machine_refuses_once_is_asked_for_again_in_a_fresh_sandbox() -> None:
+    seen: list[int] = []
+
+    def use(sandbox: Sandbox) -> str:
+        seen.append(sandbox.pid)
+        if len(seen) == 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return "done"
+
+    sandboxes = Sandboxes()
+    try:
+        assert sandboxes.use(SandboxKind(), use) == "done"
+        assert len({*seen}) == 2
+        assert sandboxes.retries == 1
+    finally:
+        sandboxes.close()

@@ -99,7 +99,8 @@ def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> No
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{running.url}/v1/judge", json={**endless(0), "programs": endless_programs}, timeout=0.5)
     wait_for(lambda: num_queued(running) == 0)
-    assert running.post("/v1/judge", endless("stayed")).json()["verdicts"][0]["outcome"] == "time_limit"
+    stayed = running.post("/v1/judge", endless("stayed")).json()["verdicts"][0]
+    assert stayed["outcome"] == "time_limit", stayed["detail"]
     assert running.judge.statistics.judged - judged < 20
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from microcoder.errors import ConfigError
 from microcoder.evaluator import Judge
+from microcoder.evaluator.verdicts import fault_reason
 from microcoder.serving.reading import ValueCounter
 from microcoder.serving.settings import ServiceSettings, read_tokens
 
@@ -32,7 +33,11 @@ def asking(code: str | None = ADD, **problem: object) -> dict[str, Any]:
 def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
     request = {"problems": [SUM], "programs": [{"problem": 0, "code": code} for code in (ADD, "print(4)", None)]}
     verdicts = running.post("/v1/judge", request).json()["verdicts"]
-    assert [verdict["outcome"] for verdict in verdicts] == ["accepted", "wrong_answer", "no_code"]
+    assert [(verdict["outcome"], verdict["detail"]) for verdict in verdicts] == [
+        ("accepted", ""),
+        ("wrong_answer", 'test 1: line 1: expected "3", got "4"'),
+        ("no_code", ""),
+    ]
     assert verdicts[0]["tests"][0]["verdict"] == "accepted"
     ran = running.post("/v1/run", {"code": "print(open('x/y').read())", "files": {"x/y": "hi"}}).json()
     assert (ran["failure"], ran["stdout"], ran["exit_code"]) == (None, "hi\n", 0)
@@ -330,5 +335,35 @@ def test_what_is_judged_is_what_the_evaluator_says(running: Running) -> None:
         "problems": [PROBLEM.model_dump(mode="json")],
         "programs": [{"problem": 0, "code": f"{code}  # own"} for code in programs],
     }
-    outcomes = [verdict["outcome"] for verdict in running.post("/v1/judge", request).json()["verdicts"]]
-    assert outcomes == ["accepted", "wrong_answer", "runtime_error"]
+    verdicts = running.post("/v1/judge", request).json()["verdicts"]
+    assert [(verdict["outcome"], verdict["detail"]) for verdict in verdicts] == [
+        ("accepted", ""),
+        ("wrong_answer", 'test 2: line 1: expected "9", got "3"'),
+        ("runtime_error", "test 1: ZeroDivisionError: division by zero"),
+    ]
+
+
+def test_programs_without_a_verdict_are_counted_by_reason(running: Running) -> None:
+    checker = {"type": "program", "code": "1 / 0"}
+    request = {
+        "problems": [{**PROBLEM.model_dump(mode="json"), "checker": checker}],
+        "programs": [{"problem": 0, "code": f"{ADD}  # checked"}],
+    }
+    (verdict,) = running.post("/v1/judge", request).json()["verdicts"]
+    assert verdict["outcome"] == "sandbox_fault"
+    assert "ZeroDivisionError" in verdict["detail"]
+    assert 'microcoder_faults_total{reason="checker"} 1.0' in httpx.get(f"{running.url}/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("detail", "reason"),
+    [
+        ("test 3: no answer within 11 s", "no_answer"),
+        ("test 1: it hung up (Broken pipe)", "ended"),
+        ("the sandbox did not start: it ended; it said nothing", "not_started"),
+        ("test 1: the file system of /tmp was full before a test had written what it may", "full_disk"),
+        ("SystemError: something else", "other"),
+    ],
+)
+def test_the_reason_of_a_fault_is_one_of_few_words(detail: str, reason: str) -> None:
+    assert fault_reason(detail) == reason

@@ -7,6 +7,7 @@ beside a verb in that list therefore stands here; a test compares it with the ve
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import os
 import shutil
@@ -82,10 +83,14 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         from microcoder.machine import is_disk_full
 
-        if not is_disk_full(error):
-            raise
         where = f" ({error.filename})" if error.filename else ""
-        sys.exit(_fail(f"{error.strerror}{where}; free some space and type the same command again to resume"))
+        if is_disk_full(error):
+            sys.exit(_fail(f"{error.strerror}{where}; free some space and type the same command again to resume"))
+        if error.errno not in (errno.EROFS, errno.EACCES):
+            raise
+        sys.exit(
+            _fail(f"{error.strerror}{where}; make it writable or choose another place, and type the command again")
+        )
     except KeyboardInterrupt:
         print("microcoder: interrupted; type the same command again to resume", file=sys.stderr)
         sys.exit(INTERRUPTED)

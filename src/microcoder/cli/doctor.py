@@ -116,7 +116,8 @@ def _describe(found: dict[str, Any]) -> list[str]:
         lines.append(f"isolation: none. {found['fault']}")
     lines += ["", "languages:"]
     for name, where in found["languages"].items():
-        lines.append(f"  {name}: {where} (versions {', '.join(found['versions'][name])})")
+        versions = ", ".join(found["versions"][name])
+        lines.append(f"  {name}: {where}{f' (versions {versions})' if versions else ''}")
         lines += _describe_headers(found["headers"].get(name, {}), name, found["headers_problem"])
     if "environment" in found:
         lines += _describe_packages(found["environment"]["packages"])

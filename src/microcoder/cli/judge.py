@@ -66,6 +66,10 @@ def judge(
         "version": microcoder.__version__,
         **name_environment(load_profile(options.packages), submissions),
     }
+    if options.checker_seconds != _DEFAULTS.checker_seconds:
+        origin["checker seconds"] = f"{options.checker_seconds:g}"
+    if options.build_seconds is not None:
+        origin["build seconds"] = f"{options.build_seconds:g}"
     if sibling_limit is not None:
         origin["sibling limit"] = f"{sibling_limit:g}"
     verdicts = VerdictFile(output, origin=origin)
@@ -83,7 +87,7 @@ def judge(
                 verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
                 _announce(judging)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
-                refusing = _find_refusing_checkers(judging, todo, verdicts)
+                refusing = _find_refusing_checkers(judging, todo, verdicts, options.checker_seconds)
                 sharing = {name: getattr(judging.statistics, name) for name in _OF_SHARING}
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
         summary["checkers_refusing_their_answer"] = refusing
@@ -116,7 +120,9 @@ def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *,
         judging.judge([submission.program for submission in todo], todo, on_verdict=keep)
 
 
-def _find_refusing_checkers(judging: Judge, judged: list[Submission], verdicts: VerdictFile) -> dict[str, str]:
+def _find_refusing_checkers(
+    judging: Judge, judged: list[Submission], verdicts: VerdictFile, checker_seconds: float
+) -> dict[str, str]:
     """Return which checker programs do not accept the answers of their own problem, by the first submission to it.
 
     Only those are asked that accepted something less than everything: the others have shown that they work.
@@ -125,7 +131,10 @@ def _find_refusing_checkers(judging: Judge, judged: list[Submission], verdicts: 
     for submission in judged:
         if submission.checker.type == "program" and verdicts.done[submission.id]["verdict"] != Outcome.ACCEPTED:
             problems.setdefault((submission.checker, submission.tests), submission)
-    found = {submission.id: judge_answers(judging.run, submission) for submission in problems.values()}
+    found = {
+        submission.id: judge_answers(judging.run, submission, checker_seconds=checker_seconds)
+        for submission in problems.values()
+    }
     return {name: verdict.detail for name, verdict in found.items() if not verdict.is_accepted}
 
 

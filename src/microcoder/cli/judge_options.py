@@ -8,6 +8,7 @@ from typing import Any
 
 from microcoder.cli.options import Flag
 from microcoder.evaluator import Judge, StopRule
+from microcoder.evaluator.checkers import CPU_SECONDS
 from microcoder.evaluator.isolation import DEGRADED_MEANS
 from microcoder.evaluator.languages import add_language
 from microcoder.evaluator.packages import STANDARD
@@ -50,6 +51,10 @@ class JudgeOptions(SandboxOptions):
     """Factor on all CPU limits; by default measured on this machine, and never below 1 (see `microcoder doctor`)."""
     batch_tests: bool = True
     """Run several tests of a program in one process if none can affect the next (docs/sandbox.md)."""
+    checker_seconds: float = CPU_SECONDS
+    """CPU time that a problem's checker program may take for a test."""
+    build_seconds: float | None = None
+    """CPU time that a compiler may take; by default what the language's file says, 10 for those of the package."""
 
 
 def describe_lacks(judge: Judge) -> str:

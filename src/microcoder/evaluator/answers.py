@@ -22,7 +22,7 @@ Run = Callable[[Invocation], Execution]
 """Such as `Judge.run`."""
 
 
-def judge_answers(run: Run, problem: Problem) -> Verdict:
+def judge_answers(run: Run, problem: Problem, *, checker_seconds: float = CPU_SECONDS) -> Verdict:
     """Judge a problem's own answers by its checker program, on all tests.
 
     A checker that breaks on one is a fault of the checker, as it is where a program is judged.
@@ -33,14 +33,14 @@ def judge_answers(run: Run, problem: Problem) -> Verdict:
     """
     if problem.checker.type != "program":
         return Verdict(Outcome.ACCEPTED, (), 0)
-    results = tuple(_judge_answer(run, problem, test) for test in problem.tests)
+    results = tuple(_judge_answer(run, problem, test, checker_seconds) for test in problem.tests)
     failed = next((number for number, result in enumerate(results) if result.verdict is not Outcome.ACCEPTED), None)
     if failed is None:
         return Verdict(Outcome.ACCEPTED, results, len(results))
     return Verdict(results[failed].verdict, results, len(results), f"test {failed + 1}: {results[failed].detail}")
 
 
-def _judge_answer(run: Run, problem: Problem, test: TestCase) -> TestResult:
+def _judge_answer(run: Run, problem: Problem, test: TestCase, checker_seconds: float) -> TestResult:
     checker = problem.checker
     answer = test.output.encode("utf-8", "surrogatepass")
     stdin, arguments, files = checker_call(checker, test.input.encode("utf-8", "surrogatepass"), answer, answer)
@@ -50,7 +50,7 @@ def _judge_answer(run: Run, problem: Problem, test: TestCase) -> TestResult:
             stdin=stdin,
             arguments=arguments,
             files=files,
-            cpu_seconds=CPU_SECONDS,
+            cpu_seconds=checker_seconds,
             memory_limit_mib=MEMORY_MIB,
             int_digits=ANY_NUMBER,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from microcoder.evaluator.sandbox.protocol import (
     CPU_EXPIRED,
     IDLE,
     SLICE,
+    SLICE_SECONDS,
     STILL,
     WALL_EXPIRED,
     Request,
@@ -22,6 +24,9 @@ from microcoder.evaluator.turns import WorkerTurn
 
 QUESTIONS = (STILL, IDLE, AWAKE, SLICE)
 
+LARGE_MIB = 64
+"""A test that holds more lives in memory that it shares with its neighbours, however fast its core is."""
+
 FindLowerLimit = Callable[[], float | None]
 """Returns a limit on CPU seconds; None if the given one holds."""
 
@@ -30,7 +35,13 @@ class Attendance:
     """One test, from its start to its end."""
 
     def __init__(
-        self, request: Request, turn: WorkerTurn, waits: idleness.TimeLimitCounts, find_lower_limit: FindLowerLimit
+        self,
+        request: Request,
+        turn: WorkerTurn,
+        waits: idleness.TimeLimitCounts,
+        find_lower_limit: FindLowerLimit,
+        *,
+        small_cpu_seconds: float = math.inf,
     ) -> None:
         """Begin it.
 
@@ -39,7 +50,9 @@ class Attendance:
             turn: the worker's place, given back while the test idles.
             waits: counts the tests that reached their wall limit.
             find_lower_limit: asked after each slice for a limit that holds by now.
+            small_cpu_seconds: limit on the CPU time of a test that holds little memory when it comes near this.
         """
+        self._small_cpu_seconds = small_cpu_seconds
         self._request = request
         self._turn = turn
         self._waits = waits
@@ -67,11 +80,17 @@ class Attendance:
                 self._turn.rest()
             return float(is_idle)
         self._turn.go_on()
+        limits = []
+        memory_mib = idleness.memory_mib_of(pid)
         if kind == SLICE:
-            self._turn.give_way(idleness.memory_mib_of(pid))
+            self._turn.give_way(memory_mib)
             self._lowered = self._find_lower_limit()
+        if self._lowered is not None:
+            limits.append(self._lowered)
+        if memory_mib <= LARGE_MIB and seconds + SLICE_SECONDS >= self._small_cpu_seconds:
+            limits.append(self._small_cpu_seconds)
         self._stood_seconds += time.monotonic() - asked
-        return self._lowered or 0.0
+        return min(limits, default=0.0)
 
     def conclude(self, result: Result) -> tuple[Result, float | None]:
         """Return how the test ended, and the lower CPU limit that ended it."""
@@ -79,7 +98,9 @@ class Attendance:
         if result.expired == WALL_EXPIRED and self._cpu_seconds > self._request.cpu_seconds:
             # A compiler's own children count: the watch sees the CPU time of one process.
             return result._replace(expired=CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6)), None
-        is_lowered = self._lowered is not None and self._lowered < self._request.cpu_seconds
+        is_lowered = self._lowered is not None and self._lowered < min(
+            self._request.cpu_seconds, self._small_cpu_seconds
+        )
         return result, self._lowered if is_lowered and result.expired == CPU_EXPIRED else None
 
     def _extend(self, pid: int, counted: float, real: float) -> float:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.sandbox.batch import MODULES, PACKAGES
 from microcoder.evaluator.sandbox.functions import prelude_names
 from microcoder.evaluator.sharing_names import (
@@ -62,7 +63,7 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
         _Screen(is_function=is_function).visit(parse_source(code))
     except Obstacle as obstacle:
         return str(obstacle)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
         return "it cannot be read"
     return ""
 

@@ -43,7 +43,9 @@ class BuildCache:
     memory than a test. Who asks for what is being built waits for it.
     """
 
-    def __init__(self, max_bytes: int = _MAX_KEPT_BYTES) -> None:
+    def __init__(self, build_seconds: float | None = None, max_bytes: int = _MAX_KEPT_BYTES) -> None:
+        self.build_seconds = build_seconds
+        """CPU time of a compiler in place of what its language says; None for that."""
         self._builds: OrderedDict[_Key, Build] = OrderedDict()
         self._running: dict[_Key, threading.Event] = {}
         self._lock = threading.Lock()

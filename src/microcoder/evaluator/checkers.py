@@ -23,8 +23,8 @@ from microcoder.evaluator.supervisor import Run, TestTask
 from microcoder.types import CHECKER_CRASHED, Checker
 
 METHOD = "program"
-CPU_SECONDS, MEMORY_MIB = 30.0, 1024
-"""What a checker may use, whatever the problem's own limits."""
+CPU_SECONDS, MEMORY_MIB = 10.0, 1024
+"""What a checker may use, whatever the problem's own limits; a judge has the former as `checker_seconds`."""
 
 _INPUT, _OUTPUT, _ANSWER, _FEEDBACK = "input", "output", "answer", "feedback/"
 _UNCAUGHT = "Traceback (most recent call last)"
@@ -113,7 +113,7 @@ def ending_of(run: Run) -> Ending:
     return Ending(
         result.exit_code,
         result.signal,
-        result.expired in (CPU_EXPIRED, WALL_EXPIRED),
+        result.expired in (CPU_EXPIRED, WALL_EXPIRED) or result.signal == signal.SIGXCPU,
         said,
         has_traceback(run.stderr),
     )

@@ -6,6 +6,7 @@ many, in processes of their own. Nothing is forked from the calling process, so 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
@@ -16,6 +17,7 @@ from typing import Self, TypeVar, cast
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.evaluator import executions, verdicts
+from microcoder.evaluator.checkers import CPU_SECONDS
 from microcoder.evaluator.environment import JudgingEnvironment, describe_environment
 from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.languages import check_language, language_of
@@ -35,6 +37,7 @@ OnVerdict = Callable[[int, Verdict], None]
 """Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -77,6 +80,8 @@ class Judge:
         batch_tests: bool = True,
         sibling_limit: float | None = None,
         tests_mib: int = 512,
+        checker_seconds: float = CPU_SECONDS,
+        build_seconds: float | None = None,
         unsafe: bool = False,
         layers: Collection[str] = LAYERS,
     ) -> None:
@@ -102,6 +107,9 @@ class Judge:
                 Verdicts that it changes depend on the other programs: `Verdict.is_relative`.
             tests_mib: of tests that are kept ready for further programs, at least those of one problem; half as much
                 again of large inputs.
+            checker_seconds: CPU time that a problem's checker program may take for a test on the reference machine.
+            build_seconds: CPU time that a compiler may take; by default what the language's file says, 10 s for those
+                that come with the package.
             unsafe: start even if seccomp, resource limits or file protection are missing. Unsafe.
             layers: the layers of isolation; fewer only to test the others.
 
@@ -125,6 +133,9 @@ class Judge:
             )
         if tests_mib < 1:
             raise ConfigError(f"tests_mib = {tests_mib}; use 1 or more")
+        for name, seconds in (("checker_seconds", checker_seconds), ("build_seconds", build_seconds)):
+            if seconds is not None and not 0 < seconds <= executions.MAX_SECONDS:
+                raise ConfigError(f"{name} = {seconds}; use more than 0, at most {executions.MAX_SECONDS:g}")
         if sibling_limit is not None and not sibling_limit >= LEAST_FACTOR:
             raise ConfigError(f"sibling_limit = {sibling_limit}; use {LEAST_FACTOR:g} or more, or leave it out")
         self.workers = workers or count_processors()
@@ -149,6 +160,8 @@ class Judge:
             batch_tests=batch_tests,
             sibling_limit=sibling_limit,
             tests_mib=tests_mib,
+            checker_seconds=checker_seconds,
+            build_seconds=build_seconds,
             unsafe=unsafe,
             layers=tuple(layers),
         )
@@ -162,7 +175,9 @@ class Judge:
             raise
         self.environment: JudgingEnvironment = describe_environment(shelf, self._pool.call_stack)
         """The environment of programs: default Python version, and packages."""
-        self._shelf = ProblemShelf(time_scale=self.time_scale, most_bytes=tests_mib << 20)
+        self._shelf = ProblemShelf(
+            time_scale=self.time_scale, checker_seconds=checker_seconds, most_bytes=tests_mib << 20
+        )
 
     def _make_pool(self, settings: Settings, packages: PackageShelf) -> Pool:
         if not self.processes:
@@ -368,6 +383,8 @@ class Judge:
             else:
                 self._judged += 1
                 self._faults += not verdict.is_scorable
+                if not (verdict.is_scorable or verdict.is_checker_fault or self._is_closed):
+                    _LOG.warning("microcoder: a program stays unscored: %s", verdict.detail)
                 self._checker_crashes += verdict.is_checker_crash
                 job.problem.note_seconds(sum(test.wall_seconds for test in verdict.tests))
                 self._cache.keep(job.key, verdict)

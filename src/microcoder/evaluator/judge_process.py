@@ -116,7 +116,9 @@ class JudgeProcess:
 
     def _find(self, number: int, problem: Problem | None) -> KnownProblem:
         if problem is not None:
-            self._problems[number] = KnownProblem(number, PreparedProblem(problem, time_scale=self._workers.time_scale))
+            scale, checker_seconds = self._workers.time_scale, self._setup.settings.checker_seconds
+            prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
+            self._problems[number] = KnownProblem(number, prepared)
         return self._problems[number]
 
     def _put(self, number: int, program: Program, problem: KnownProblem | None, invocation: Invocation | None) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from microcoder.evaluator.checkers import CPU_SECONDS
 from microcoder.evaluator.languages import language_of
 from microcoder.evaluator.preparation import PreparedProblem
 from microcoder.signatures import judged_by
@@ -54,14 +55,16 @@ class KnownProblem:
 class ProblemShelf:
     """Problems in prepared form, the latest used ones; problems that are judged alike are one."""
 
-    def __init__(self, *, time_scale: float, most_bytes: int = 512 << 20) -> None:
+    def __init__(self, *, time_scale: float, checker_seconds: float = CPU_SECONDS, most_bytes: int = 512 << 20) -> None:
         """Start empty.
 
         Args:
             time_scale: how much longer than on the reference machine programs may take.
+            checker_seconds: CPU time of a checker program for a test.
             most_bytes: of the tests of all prepared problems, held twice: as text and as the program's input.
         """
         self._time_scale = time_scale
+        self._checker_seconds = checker_seconds
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._known: OrderedDict[object, KnownProblem] = OrderedDict()
@@ -83,7 +86,7 @@ class ProblemShelf:
             if known is not None:
                 self._known.move_to_end(content)
                 return known
-        prepared = PreparedProblem(problem, time_scale=self._time_scale)
+        prepared = PreparedProblem(problem, time_scale=self._time_scale, checker_seconds=self._checker_seconds)
         with self._lock:
             self._num_prepared += 1
             if content in self._known:

@@ -53,12 +53,13 @@ def limits_for(
 class PreparedProblem:
     """A problem whose tests were checked once."""
 
-    def __init__(self, problem: Problem, *, time_scale: float = 1.0) -> None:
+    def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CPU_SECONDS) -> None:
         """Check and prepare it.
 
         Args:
             problem: what to judge by.
             time_scale: how much longer than on the reference machine a program may take here.
+            checker_seconds: CPU time that its checker program may take for a test on the reference machine.
 
         Raises:
             DataError: its tests or its checker cannot be used.
@@ -78,7 +79,7 @@ class PreparedProblem:
         self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
         limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib)
         self.limits = replace(limits, wall_seconds=_WALL_FACTOR_OF_TESTS * cpu_seconds + _WALL_EXTRA_SECONDS)
-        self.checker_limits = limits_for(CPU_SECONDS * time_scale, MEMORY_MIB, OUTPUT_MIB)
+        self.checker_limits = limits_for(checker_seconds * time_scale, MEMORY_MIB, OUTPUT_MIB)
         self.siblings = Siblings(time_scale)
         """How long accepted programs took."""
         self.answers = AnswerMemory()

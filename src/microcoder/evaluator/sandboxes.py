@@ -105,15 +105,16 @@ class Sandboxes:
         return self._find(SandboxKind())
 
     def use(self, kind: SandboxKind, action: Callable[[Sandbox], T]) -> T:
-        """Call an action with a sandbox of a kind, and again with a fresh one if it dies.
+        """Call an action with a sandbox of a kind, and again with a fresh one if it dies or the machine refuses it.
 
         Raises:
             SandboxDied: it died twice.
             EvaluatorFault: it does not start, or lacks isolation.
+            OSError: the machine refused twice, such as a descriptor.
         """
         try:
             return action(self._find(kind))
-        except SandboxDied:
+        except (SandboxDied, OSError):
             if self._is_closed:
                 raise
             self._discard(kind)

@@ -30,7 +30,7 @@ from microcoder.evaluator.statistics import Counts
 from microcoder.evaluator.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.evaluator.timing import TimedRuns, was_killed
 from microcoder.evaluator.turns import Gate, WorkerTurn
-from microcoder.types import Checker, Outcome, Program, TestResult, Verdict
+from microcoder.types import CHECKER_FAULT, Checker, Outcome, Program, TestResult, Verdict
 
 StopRule = Literal["first_failure", "first_limit", "never"]
 """When a program's remaining tests are skipped.
@@ -208,7 +208,7 @@ class Session:
                 results += self._judge_together(trial, together)
             else:
                 results.append(self._judge_test(trial, tests[len(results)]))
-            if _stops_after(results[-1].verdict, stop):
+            if _stops_after(results[-1], stop):
                 break
 
     def _choose_together(self, trial: _Trial, results: list[TestResult]) -> Sequence[PreparedTest]:
@@ -337,7 +337,9 @@ class Session:
         build = SandboxKind(builds=language.name)
         with self._turn.shared():
             headers = self._headers.provide(language, code)
-            return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, language, code, headers))
+            seconds = self._builds.build_seconds or language.build_seconds
+            limited = language.model_copy(update={"build_seconds": seconds})
+            return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
         """Return what sandbox a program runs in."""
@@ -394,8 +396,11 @@ def _runtime_of(language: Language) -> str:
     return language.name if language.runtime else ""
 
 
-def _stops_after(outcome: Outcome, stop: StopRule) -> bool:
-    if outcome is Outcome.COMPILE_ERROR:
+def _stops_after(result: TestResult, stop: StopRule) -> bool:
+    outcome = result.verdict
+    # A checker that fails on the problem's own answer decides nothing about any other test either.
+    is_checker_fault = outcome is Outcome.SANDBOX_FAULT and result.detail.startswith(CHECKER_FAULT)
+    if outcome is Outcome.COMPILE_ERROR or is_checker_fault:
         return True
     if stop == "first_failure":
         return outcome is not Outcome.ACCEPTED

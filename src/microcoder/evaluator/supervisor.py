@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import contextlib
 import json
+import math
 import os
 import signal
 import socket
@@ -36,6 +37,7 @@ from microcoder.evaluator.sandbox.protocol import (
     READY,
     REJECTED,
     RESULT,
+    ROOM_LACKED,
     Request,
     Result,
     pack_seconds,
@@ -50,6 +52,7 @@ _GRACE_SECONDS = 10.0
 _HELD_UP_SECONDS = 300.0
 """How much longer an answer is waited for from a fork server that cannot run: stopped, or without a processor."""
 _HELD_UP_CHECK_SECONDS = 1.0
+_LOOKS = 4
 _STDERR_TAIL = 4096
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
@@ -78,6 +81,8 @@ class Limits:
     wall_seconds: float
     memory_bytes: int
     output_bytes: int
+    small_cpu_seconds: float = math.inf
+    """CPU time of a test that holds little memory when it comes near this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +348,10 @@ class Sandbox:
             cache = task.source if task.cache < 0 else task.cache
             descriptors = [task.source, cache, *opened, *given, *files]
             opened += files
-            result, lowered = self._exchange(request, descriptors, find_lower_limit, series)
+            attendance = Attendance(
+                request, self._turn, self._waits, find_lower_limit, small_cpu_seconds=limits.small_cpu_seconds
+            )
+            result, lowered = self._exchange(request, descriptors, attendance, series)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
             run = Run(
                 result=result if series is None else series.finish(result),
@@ -365,21 +373,24 @@ class Sandbox:
         self,
         request: Request,
         descriptors: Sequence[int],
-        find_lower_limit: FindLowerLimit,
+        attendance: Attendance,
         series: Series | None,
     ) -> tuple[Result, float | None]:
         """Return how a test ended, and the lower CPU limit that it was held to."""
         try:
             self._turn.go_on()
             self._send(request.pack(), descriptors)
-            attendance = Attendance(request, self._turn, self._waits, find_lower_limit)
             answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
             while answer[:1] in QUESTIONS and len(given) == 1:
                 self._send(pack_seconds(GO_ON, attendance.reply(answer, given[0])))
                 answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
             if answer[:1] != RESULT:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
-            return attendance.conclude(Result.unpack(answer))
+            result = Result.unpack(answer)
+            if result.expired == ROOM_LACKED:
+                where = os.path.dirname(self._folder)
+                raise SandboxDied(f"the file system of {where} was full before a test had written what it may")
+            return attendance.conclude(result)
         except BaseException:
             # The answer may come yet, and the next test would take it for its own.
             self._kill()
@@ -415,16 +426,17 @@ class Sandbox:
         latest = time.monotonic() + seconds + _HELD_UP_SECONDS
         if series is not None:
             series.attend(self._socket, seconds)
-        num_timeouts = 0
+        num_looks = 0
         while True:
             self._socket.settimeout(seconds)
             try:
                 # Of what the untrusted side sends: one message of bounded size, at most one descriptor.
                 answer, descriptors, _, _ = socket.recv_fds(self._socket, MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
             except TimeoutError:
-                # Looked for once more in any case: after this process was stopped itself, the answer may be there.
-                num_timeouts += 1
-                if num_timeouts == 1 or (time.monotonic() < latest and idleness.is_held_up(self._process.pid)):
+                # Looked at several times: after this process was stopped itself the answer may be there, and a fork
+                # server that waits for a processor is seen asleep between two of its turns.
+                num_looks = 0 if num_looks and idleness.is_held_up(self._process.pid) else num_looks + 1
+                if num_looks < _LOOKS and time.monotonic() < latest:
                     seconds = _HELD_UP_CHECK_SECONDS
                     continue
                 raise SandboxDied(f"no answer within {seconds:.0f} s") from None

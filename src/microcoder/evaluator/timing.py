@@ -19,6 +19,8 @@ from microcoder.types import Outcome
 _LEAST_ROOM = 1.1
 """A test is stopped this far beyond its CPU limit at the earliest: neighbours that cost less are not noticed. One that
 ends in between is run again alone."""
+_LEAST_ROOM_IN_MEMORY = 1.3
+"""The same of a test that holds much memory: there neighbours slow it more than they slow the fixed programs."""
 _ROOM_OF_SLOWDOWN = 1.05
 """Where neighbours were noticed, it is stopped this far beyond what they cost, since that varies."""
 _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
@@ -124,7 +126,7 @@ class TimedRuns:
             if run.result.expired == CPU_EXPIRED and run.lowered_limit is None and not self._has_rerun:
                 measured = self._measure_slowdown(run)
                 # What was stopped later than neighbours explain is beyond its limit on a quiet machine, too.
-                if measured > _room_for(slowdown):
+                if measured * limits.cpu_seconds > run.cpu_seconds:
                     self._has_rerun = True
                     self.reruns += 1
                     return self._run(kind, task, limits, measured), measured
@@ -139,8 +141,14 @@ class TimedRuns:
         find_lower_limit: FindLowerLimit = lambda: None,
         series: Series | None = None,
     ) -> Run:
-        cpu_seconds, wall_seconds = _room_for(slowdown) * limits.cpu_seconds, slowdown * limits.wall_seconds
-        generous = Limits(cpu_seconds, wall_seconds, limits.memory_bytes, limits.output_bytes)
+        room = _room_for(slowdown)
+        generous = Limits(
+            cpu_seconds=max(room, _LEAST_ROOM_IN_MEMORY) * limits.cpu_seconds,
+            wall_seconds=slowdown * limits.wall_seconds,
+            memory_bytes=limits.memory_bytes,
+            output_bytes=limits.output_bytes,
+            small_cpu_seconds=room * limits.cpu_seconds,
+        )
         return self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, generous, find_lower_limit, series))
 
 

@@ -138,6 +138,27 @@ def sandbox_fault(detail: str) -> TestResult:
     return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", shorten(detail))
 
 
+_FAULT_REASONS = {
+    CHECKER_FAULT: "checker",
+    "the file system of ": "full_disk",
+    "the sandbox ": "not_started",
+    "no answer within ": "no_answer",
+    "it ended": "ended",
+    "it hung up": "ended",
+    "the machine is stuck": "stuck",
+    "the compiler stood still": "stuck",
+    "cannot start ": "not_started",
+    "gave up after ": "not_started",
+    "the judge was closed": "closed",
+    "it asks for ": "missing_package",
+}
+
+
+def fault_reason(detail: str) -> str:
+    """Return, in one of a few words, why the sandbox failed; `other` for what is written out in the detail alone."""
+    return next((reason for words, reason in _FAULT_REASONS.items() if words in detail), "other")
+
+
 def unjudged(detail: str, num_tests: int) -> Verdict:
     """Return the verdict on a program that our machine could not judge."""
     result = sandbox_fault(detail)

@@ -45,6 +45,8 @@ class Settings:
     batch_tests: bool
     sibling_limit: float | None
     tests_mib: int
+    checker_seconds: float
+    build_seconds: float | None
     unsafe: bool
     layers: tuple[str, ...]
 
@@ -132,7 +134,7 @@ class Workers:
         """How fast this machine runs."""
         self._gate = gate or Gate()
         self._gate.open(size, is_work_waiting=lambda: not self._work.empty(), on_aside=self._replace)
-        builds, headers = BuildCache(), HeaderShelf(layers=settings.layers, nice=settings.nice)
+        builds, headers = BuildCache(settings.build_seconds), HeaderShelf(layers=settings.layers, nice=settings.nice)
         self.sessions = [
             Session(
                 layers=settings.layers,

@@ -33,6 +33,12 @@ class ServiceMetrics:
         self.outcomes = Counter(
             "microcoder_outcomes", "Verdicts and runs by outcome", ("outcome",), registry=self.registry
         )
+        self.faults = Counter(
+            "microcoder_faults",
+            "Programs without a verdict by reason; details are in the log and in the verdicts",
+            ("reason",),
+            registry=self.registry,
+        )
         self.queued = Gauge("microcoder_queued_programs", "Programs on their way", registry=self.registry)
         self.body_bytes = Gauge("microcoder_body_bytes", "Bytes of requests on their way", registry=self.registry)
         self.connections = Gauge("microcoder_connections", "Open connections", registry=self.registry)

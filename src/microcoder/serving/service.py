@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from microcoder.errors import DataError
 from microcoder.evaluator import Execution, Invocation, Judge
 from microcoder.evaluator.languages import find_language
+from microcoder.evaluator.verdicts import fault_reason
 from microcoder.serving.messages import Load
 from microcoder.serving.metrics import ServiceMetrics
 from microcoder.serving.refusals import Refused
@@ -249,12 +250,16 @@ class Service:
         verdict = await self.judge.judge_async(program, problem)
         # A checker that fails is the client's own: sending one must not end the service.
         is_ours = not verdict.is_scorable and not verdict.is_checker_fault
+        if not verdict.is_scorable:
+            self.metrics.faults.labels(fault_reason(verdict.detail)).inc()
         self._note(verdict.outcome, sum(test.wall_seconds for test in verdict.tests), started, is_fault=is_ours)
         return verdict
 
     async def _run(self, invocation: Invocation) -> Execution:
         started = time.monotonic()
         execution = await self.judge.run_async(invocation)
+        if not execution.is_conclusive:
+            self.metrics.faults.labels(fault_reason(execution.detail)).inc()
         self._note(execution.failure, execution.wall_seconds, started, is_fault=not execution.is_conclusive)
         return execution
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import sqlite3
@@ -27,6 +28,8 @@ _GROUP_CHARACTERS = 4 << 20
 
 _SECONDS_BETWEEN = 1.0
 _SUFFIX = ".rows"
+_MAGIC = b"PAR1"
+"""The last bytes of a Parquet file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,22 @@ class Part:
 
     @property
     def is_there(self) -> bool:
-        """It was written whole."""
-        return self.path.exists()
+        """It was written whole; one that a power cut shortened is made again."""
+        return is_whole(self.path)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether there is a part that ends as a whole one does."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(-len(_MAGIC), os.SEEK_END)
+            return file.read() == _MAGIC
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # Shorter than its last bytes.
+            return False
+        raise
 
 
 def write_part(path: Path, rows: Iterable[Row]) -> None:
@@ -133,7 +150,7 @@ def read_rejected(path: Path) -> list[Rejection]:
 
 def count_reasons(path: Path) -> Counter[str]:
     """Return how many rows of a part were rejected by reason; kept ones count under an empty text."""
-    return Counter(pq.read_table(path, columns=["reason"])["reason"].to_pylist())
+    return Counter(reason for table in _read(path, ["reason"]) for reason in table["reason"].to_pylist())
 
 
 class _SpilledTable:
@@ -206,7 +223,8 @@ def _read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
             for number in range(file.num_row_groups):
                 yield file.read_row_group(number, columns=columns)
     except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path} is damaged ({error}); delete it and type the same command again") from None
+        said = " ".join(str(error).split())
+        raise DataError(f"{path} is damaged ({said}); delete it and type the same command again") from None
 
 
 class Ticker:

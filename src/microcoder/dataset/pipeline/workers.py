@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from microcoder.dataset.pipeline.parts import KeptRows, Ticker, read_kept, write_part
+from microcoder.dataset.pipeline.parts import KeptRows, Ticker, is_whole, read_kept, write_part
 from microcoder.dataset.pipeline.steps import Barrier, MapStep, Row, Step, Work
 from microcoder.errors import DataError, EvaluatorFault
 from microcoder.formats.candidates import Candidate
@@ -155,7 +155,7 @@ class ShardWorker:
         rows: list[Row] | None = None
         before = given
         for step, path in zip(self._chain.steps, map(Path, paths), strict=True):
-            if path.exists():
+            if is_whole(path):
                 rows, before = None, str(path)
                 continue
             made = self._make(step, path, before, rows)

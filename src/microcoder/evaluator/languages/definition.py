@@ -114,7 +114,8 @@ class Language(Record):
     """What is kept precompiled; see `headers`."""
     readable: tuple[str, ...] = ()
     """What a build may read besides the system's libraries; may hold `{home}`, `~` and wildcards."""
-    build_seconds: float = Field(default=30.0, gt=0)
+    build_seconds: float = Field(default=10.0, gt=0)
+    """CPU time of the compiler, where a judge does not set another."""
     build_memory_mib: int = Field(default=2048, ge=64)
     """Address space of the compiler."""
     runtime: Runtime | None = None

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 PRIVATE_MODE = 0o700
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -45,7 +45,7 @@ def empty_folder(folder: str, mode: int) -> None:
         os.chmod(folder, mode)
     elif not os.listdir(folder):
         return
-    for parent, name, is_folder in _everything_below(folder, opens_closed=True):
+    for parent, name, is_folder in _everything_below(folder, is_emptied=True):
         if is_folder:
             os.rmdir(name, dir_fd=parent)
         else:
@@ -53,20 +53,63 @@ def empty_folder(folder: str, mode: int) -> None:
 
 
 def measure_folder(folder: str) -> tuple[int, int]:
-    """Return how many entries and bytes are below a folder that a program may be changing.
-
-    Raises:
-        OSError: it changed too much meanwhile.
-    """
+    """Return how many entries and bytes are below a folder whose names nobody changes meanwhile."""
     num_entries = num_bytes = 0
-    for parent, name, is_folder in _everything_below(folder, opens_closed=False):
+    for parent, name, is_folder in _everything_below(folder):
         num_entries += 1
         if not is_folder:
             num_bytes += _BLOCK_BYTES * os.stat(name, dir_fd=parent, follow_symlinks=False).st_blocks
     return num_entries, num_bytes
 
 
-def _everything_below(folder: str, *, opens_closed: bool) -> Iterator[tuple[int, str, bool]]:
+def open_files(folder: str) -> list[int]:
+    """Return a descriptor of every file below a folder whose names nobody changes meanwhile.
+
+    Raises:
+        OSError: more than this process may open; none is open then.
+    """
+    opened: list[int] = []
+    try:
+        for parent, name, is_folder in _everything_below(folder):
+            if not is_folder and stat.S_ISREG(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+                opened.append(_open_file(name, parent))
+    except OSError:
+        close_all(opened)
+        raise
+    return opened
+
+
+def close_all(descriptors: Iterable[int]) -> None:
+    """Close descriptors."""
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def num_bytes_of(descriptor: int) -> int:
+    """Return what an open file takes on the disk."""
+    return _BLOCK_BYTES * os.fstat(descriptor).st_blocks
+
+
+def is_open_elsewhere(descriptor: int) -> bool:
+    """Whether a file is open, mapped or under way between processes besides this one descriptor, or may be."""
+    try:
+        # The kernel grants a lease to whoever alone has a file open: it counts what /proc does not list.
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError:
+        return True
+    return False
+
+
+def _open_file(name: str, parent: int) -> int:
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(name, os.O_RDONLY | flags, dir_fd=parent)
+    except PermissionError:
+        return os.open(name, os.O_PATH | flags, dir_fd=parent)
+
+
+def _everything_below(folder: str, *, is_emptied: bool = False) -> Iterator[tuple[int, str, bool]]:
     """Yield the open folder that an entry is in, its name, and whether it is a folder, what is deepest first."""
     here = os.open(folder, _OPEN)
     above: list[tuple[str, tuple[int, int], list[tuple[str, bool]]]] = []
@@ -83,10 +126,10 @@ def _everything_below(folder: str, *, opens_closed: bool) -> Iterator[tuple[int,
                 yield here, name, True
                 continue
             name, is_folder = left.pop()
-            inner = _open_inside(name, here, opens_closed) if is_folder else None
-            if inner is None:
-                yield here, name, is_folder
+            if not is_folder:
+                yield here, name, False
                 continue
+            inner = _open_inside(name, here, is_emptied)
             above.append((name, _identity(here), left))
             here = _replace(here, inner)
             left = _list(here)
@@ -99,13 +142,19 @@ def _list(descriptor: int) -> list[tuple[str, bool]]:
         return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
 
 
-def _open_inside(name: str, parent: int, opens_closed: bool) -> int | None:
-    """Open a folder, also one whose owner may not; None for one that stays closed."""
+def _open_inside(name: str, parent: int, is_emptied: bool) -> int:
+    """Open a folder, also one whose owner may not."""
     try:
-        return _writable(os.open(name, _OPEN, dir_fd=parent), opens_closed)
+        descriptor = os.open(name, _OPEN, dir_fd=parent)
     except PermissionError:
-        if not opens_closed:
-            return None
+        _open_up(name, parent)
+        return os.open(name, _OPEN, dir_fd=parent)
+    if is_emptied and os.fstat(descriptor).st_mode & 0o700 != 0o700:
+        os.fchmod(descriptor, 0o700)
+    return descriptor
+
+
+def _open_up(name: str, parent: int) -> None:
     handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         reach = f"/proc/self/fd/{handle}"
@@ -116,13 +165,6 @@ def _open_inside(name: str, parent: int, opens_closed: bool) -> int | None:
             os.chmod(name, 0o700, dir_fd=parent)
     finally:
         os.close(handle)
-    return os.open(name, _OPEN, dir_fd=parent)
-
-
-def _writable(descriptor: int, opens_closed: bool) -> int:
-    if opens_closed and os.fstat(descriptor).st_mode & 0o700 != 0o700:
-        os.fchmod(descriptor, 0o700)
-    return descriptor
 
 
 def _identity(descriptor: int) -> tuple[int, int]:

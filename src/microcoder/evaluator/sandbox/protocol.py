@@ -21,7 +21,7 @@ CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
 STILL, IDLE, AWAKE, SLICE, GO_ON = b"S", b"I", b"A", b"L", b"G"
 MAX_MESSAGE = 1 << 16
 
-FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED = 0, 1, 2, 3
+FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED, ROOM_LACKED = 0, 1, 2, 3, 4
 
 SLICE_SECONDS = 0.2
 """CPU time after which a test asks whether others are to go first."""

@@ -30,7 +30,7 @@ _CLONE_NEW_ANYTHING = 0x7E020080
 _BASE_NAMES = """
 read write close fstat stat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn pread64
 pwrite64 readv writev access pipe select sched_yield mremap msync mincore madvise dup dup2 pause nanosleep getitimer
-alarm setitimer getpid exit wait4 uname flock fsync fdatasync ftruncate getdents64 getcwd chdir fchdir readlink umask
+alarm setitimer getpid exit wait4 uname fsync fdatasync ftruncate getdents64 getcwd chdir fchdir readlink umask
 gettimeofday getrlimit setrlimit getrusage sysinfo times getuid getgid geteuid getegid getppid getpgrp getgroups
 getresuid getresgid getpgid getsid rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack statfs fstatfs getpriority
 sched_getparam sched_getscheduler sched_get_priority_max sched_get_priority_min arch_prctl gettid time futex
@@ -46,15 +46,18 @@ utimensat fallocate copy_file_range sendfile
 """
 _ATTRIBUTE_NAMES = "chmod fchmod fchmodat utimensat"
 """Landlock does not look at these: without a private root they reach every file of the same user."""
-_CREATING_NAMES = "mkdir mkdirat symlink symlinkat"
+_ASKED_NAMES = f"mkdir mkdirat symlink symlinkat fallocate {quota.REMOVING_NAMES}"
 _SIGNAL_NAMES = "kill tkill tgkill"
 
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)  # TCGETS WINSZ FIONREAD FIONCLEX FIOCLEX FIONBIO
-_FCNTLS_REFUSED = (8, 10, 15, 1024, 1026)  # SETOWN SETSIG SETOWN_EX SETLEASE NOTIFY: signals to other processes
+_FCNTLS_REFUSED = (8, 10, 15, 1026)  # SETOWN SETSIG SETOWN_EX NOTIFY: signals to other processes
+_FCNTLS_OF_ZYGOTE = (1024,)  # SETLEASE: signals, too
+_LOCK_QUESTIONS = (5, 36)  # GETLK OFD_GETLK: with read locks, which any readable file takes, programs could talk
+_SET_PIPE_SIZE = 1031
 _PRCTLS = (3, 15, 16, 0x53564D41)  # GET_DUMPABLE SET_NAME GET_NAME SET_VMA
 _PRCTLS_OF_ZYGOTE = (1, 22)  # SET_PDEATHSIG SET_SECCOMP
 _RLIMIT_STACK = 3
-_ACCESS_MODE, _CREATE, _TRUNCATE, _UNNAMED = 0o3, 0o100, 0o1000, 0o20000000
+_ACCESS_MODE, _CREATE, _TRUNCATE, _UNNAMED, _HANDLE = 0o3, 0o100, 0o1000, 0o20000000, 0o10000000
 _OPEN_TO_WRITE = _ACCESS_MODE | _CREATE | _TRUNCATE | _UNNAMED
 _SET_MODE_FILTER = 1
 
@@ -150,7 +153,8 @@ def allow_list(*, can_execute: bool = False, can_ask: bool = False) -> bytes:
     program.detailed_rule("execveat", lambda p: p.match_argument(4, (AT_EMPTY_PATH,), _ALLOW, _error(errno.EACCES)))
     ioctls = (*_IOCTLS, *(quota.IOCTLS if can_ask else ()))
     program.detailed_rule("ioctl", lambda p: p.match_argument(1, ioctls, _ALLOW, _error(errno.ENOTTY)))
-    program.detailed_rule("fcntl", lambda p: p.match_argument(1, _FCNTLS_REFUSED, _error(errno.EPERM), _ALLOW))
+    fcntls = (*_FCNTLS_REFUSED, *_LOCK_QUESTIONS, _SET_PIPE_SIZE, *(() if can_ask else _FCNTLS_OF_ZYGOTE))
+    program.detailed_rule("fcntl", lambda p: p.match_argument(1, fcntls, _error(errno.EPERM), _ALLOW))
     known = (*_PRCTLS, *_PRCTLS_OF_ZYGOTE)
     program.detailed_rule("prctl", lambda p: p.match_argument(0, known, _ALLOW, _error(errno.EPERM)))
     program.detailed_rule("socketpair", lambda p: p.match_argument(0, (1,), _ALLOW, _error(errno.EACCES)))
@@ -233,8 +237,10 @@ def _restrict_files(program: _Program, files: FileRules) -> None:
         for name in _ATTRIBUTE_NAMES.split():
             program.rule(name, _error(errno.EPERM))
     if files.asks_about_entries:
-        for name in _CREATING_NAMES.split():
+        for name in _ASKED_NAMES.split():
             program.rule(name, _ASK)
+        leases = _FCNTLS_OF_ZYGOTE
+        program.detailed_rule("fcntl", lambda p: p.match_argument(1, leases, _error(errno.EPERM), _ALLOW))
     if files != PRIVATE_FILES:
         for name, flags in (("open", 1), ("openat", 2)):
             program.detailed_rule(name, lambda p, flags=flags: _open(p, flags, files))
@@ -281,6 +287,9 @@ def _open(program: _Program, flags: int, files: FileRules) -> None:
         # A file without a name cannot be seen, so not be counted.
         program.add(_IF_ANY_BIT, _UNNAMED, 0, 1)
         program.add(_RETURN, _error(errno.EOPNOTSUPP))
+        # A handle keeps a file without having it open.
+        program.add(_IF_ANY_BIT, _HANDLE, 0, 1)
+        program.add(_RETURN, _error(errno.EPERM))
         program.add(_IF_ANY_BIT, _CREATE, 0, 1)
         program.add(_RETURN, _ASK)
     program.add(_RETURN, _ALLOW)

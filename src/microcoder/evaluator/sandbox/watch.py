@@ -16,6 +16,7 @@ from microcoder.evaluator.sandbox.protocol import (
     FINISHED,
     FOLDER_EXPIRED,
     IDLE,
+    ROOM_LACKED,
     SLICE,
     SLICE_SECONDS,
     STILL,
@@ -25,7 +26,7 @@ from microcoder.evaluator.sandbox.protocol import (
     pack_seconds,
     unpack_seconds,
 )
-from microcoder.evaluator.sandbox.quota import POLL_SECONDS, Quota
+from microcoder.evaluator.sandbox.quota import POLL_SECONDS, Quota, cpu_clock
 
 _WINDOW_SECONDS = 0.05
 _STILL_SHARE = 0.04
@@ -68,6 +69,8 @@ def wait_with_limits(
     if quota is not None:
         if expired == FINISHED and quota.has_files and quota.is_exceeded(is_final=True):
             expired = FOLDER_EXPIRED
+        if expired == FINISHED and quota.lacks_room:
+            expired = ROOM_LACKED
         quota.close()
     cpu_seconds = usage.ru_utime + usage.ru_stime
     if expired == FINISHED and cpu_seconds > request.cpu_seconds:
@@ -110,7 +113,7 @@ class _Watch:
         poll = select.poll()
         poll.register(self._descriptor, select.POLLIN)
         poll.register(self._control, select.POLLHUP | select.POLLERR)
-        channel = -1 if quota is None else quota.begin()
+        channel = -1 if quota is None else quota.begin(self._pid)
         if quota is not None:
             poll.register(channel, select.POLLIN)
         cpu_left = self._cpu_limit
@@ -133,13 +136,13 @@ class _Watch:
                     if listener >= 0:
                         poll.register(listener, select.POLLIN)
                 else:
-                    quota.answer(self._pid)
+                    quota.answer()
             if quota is not None and quota.has_files and quota.is_exceeded():
                 return FOLDER_EXPIRED
             self._count_wall(time.monotonic() - now, asked)
             if self._frames >= 0 and os.fstat(self._frames).st_size:
                 self._limit_later_tests()
-            cpu_seconds = _cpu_seconds(self._pid)
+            cpu_seconds = cpu_clock(self._pid)
             if self._is_shared and cpu_seconds < self._cpu_limit:
                 self._share(cpu_seconds)
             cpu_left = self._cpu_limit - cpu_seconds
@@ -207,12 +210,3 @@ class _Watch:
         if not answer:
             os._exit(1)
         return unpack_seconds(answer)
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Read another process's CPU clock (see clock_getcpuclockid(3))."""
-    process_wide, scheduler = ~pid << 3, 2
-    try:
-        return time.clock_gettime(process_wide | scheduler)
-    except OSError:
-        return 0.0
