@@ -33,6 +33,7 @@ def _indent(code: str, by: str) -> str:
 LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     # Text before the opening fence or behind the closing one.
     "prose behind the closing fence": (f"{_BLOCK} This reads one number.\n", CODE),
+    "prose that begins like a tag": (f"{_BLOCK}Output is one number.\n", CODE),
     "a full stop behind the closing fence": (f"The program:\n{_BLOCK}.\nDone.", CODE),
     "a closing tag behind the closing fence": (f"<answer>\n{_BLOCK}</answer>", CODE),
     "bold text before the fence": (f"**Answer:** {_BLOCK}\n", CODE),
@@ -57,6 +58,7 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "indented in a list item": (f"1. Read it:\n\n   ```python\n{_indent(CODE, '   ')}   ```\n", CODE),
     "indented by a tab": (f"- Read it:\n\n\t```python\n{_indent(CODE, chr(9))}\t```\n", CODE),
     "a list item that opens with the fence": (f"- ```python\n{_indent(CODE, '  ')}  ```\n", CODE),
+    "indented in a list in a list": (f"1. A\n    - B\n\n      ```python\n{_indent(CODE, '      ')}      ```\n", CODE),
     "only the code is indented": (f"```python\n{_indent(CODE, '    ')}```\n", CODE),
     "only the fence is indented": (f"   ```python\n{_BRANCH}   ```\n", _BRANCH),
     "quoted": ("> Answer:\n>\n> ```python\n" + _indent(CODE, "> ") + "> ```\n", CODE),
@@ -77,6 +79,14 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "an inline fence in prose": (f"Put it between ``` marks.\n{_BLOCK}\n", CODE),
     # Thinking.
     "the end of thinking in a comment": (f"```python\n{_COMMENT}```\n", _COMMENT),
+    "the end of thinking in a comment of a broken program": (
+        "```python\nprint(  # </think>\n```\n",
+        "print(  # </think>\n",
+    ),
+    "the end of thinking in a docstring": (
+        f'<think>Hm.</think>\n```python\n"""\n</think>\n"""\n{CODE}```\n',
+        f'"""\n</think>\n"""\n{CODE}',
+    ),
     "thinking, and its end in a comment": (f"<think>Hm.</think>\n```python\n{_COMMENT}```\n", _COMMENT),
     "the marks of thinking in strings": (f"```python\n{_TEXT}```\n", _TEXT),
     "the word <think> before the program": (f"I did not use the <think> tag.\n{_BLOCK}\n", CODE),

@@ -57,16 +57,13 @@ class _Fence:
     end: int
     run: str
     tag: str
+    is_tagged: bool
+    """It names a language or a kind of text: such a fence opens a block and ends none."""
     is_alone: bool
     """Nothing but white space, or the marks of a quotation, stands before it on its line."""
     is_quoted: bool
     is_plain: bool
     """Nothing stands behind it."""
-
-    @property
-    def is_tagged(self) -> bool:
-        """Whether it names a language or a kind of text: such a fence opens a block and ends none."""
-        return self.tag in TAGS
 
     def ends(self, opener: _Fence) -> bool:
         """Whether it may end a block, maybe at the end of the code's last line."""
@@ -129,7 +126,7 @@ def _find_answer(response: str, language: str) -> tuple[int, bool]:
         around = next((block for block in blocks[cut] if block.start <= place < block.end and block.is_closed), None)
         if around is None:
             return False
-        return around.compiles if around.compiles is not None else bool(_COMMENT.search(before))
+        return bool(around.compiles or _COMMENT.search(before))
 
     for mark in list(_THINKING.finditer(response))[-_MOST_MARKS:]:
         line_end = response.find("\n", mark.end())
@@ -233,13 +230,17 @@ def _find_fences(text: str) -> Iterator[_Fence]:
         line = text[start:end]
         fence = _AT_START.fullmatch(line) or _BEHIND_TEXT.fullmatch(line)
         if fence is not None:
-            tag, is_alone = _TAG.match(fence["rest"]), not fence["before"].strip(_SPACE + ">")
+            found, is_alone = _TAG.match(fence["rest"]), not fence["before"].strip(_SPACE + ">")
+            tag = found[1].lower() if found else ""
+            behind = fence["rest"][found.end() :] if found else ""
+            is_attribute = "=" in behind or len(behind.split()) <= 1  # Other words behind a fence are prose.
             yield _Fence(
                 start,
                 start + fence.start("run"),
                 end,
                 fence["run"],
-                tag[1].lower() if tag else "",
+                tag,
+                tag in TAGS and is_attribute,
                 is_alone,
                 is_alone and ">" in fence["before"],
                 not fence["rest"].strip(_SPACE),
