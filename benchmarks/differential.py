@@ -28,8 +28,8 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, zip_longest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -180,9 +180,15 @@ def by_reference(judge: Judge, program: Program, problem: Problem) -> Verdict:
     return judge_by_reference(program, problem, stop=judge.stop, time_scale=judge.time_scale)
 
 
-def compare(judge: Judge, cases: Iterable[Case], kind: str, done: set[str], out: Path) -> None:
+def mix(kinds: Mapping[str, Iterable[Case]]) -> Iterator[tuple[str, Case]]:
+    """Yield the cases of all kinds by turns, so that whatever was judged so far is a sample of everything."""
+    for turn in zip_longest(*kinds.values()):
+        yield from ((kind, case) for kind, case in zip(kinds, turn, strict=True) if case is not None)
+
+
+def compare(judge: Judge, cases: Iterable[tuple[str, Case]], done: set[str], out: Path) -> None:
     """Judge each program by both, and add a line about it."""
-    for name, program, problem in cases:
+    for kind, (name, program, problem) in cases:
         key = f"{kind}: {name}"
         if key in done:
             continue
@@ -241,8 +247,8 @@ def main() -> None:
         "contests": read_contests(arguments.contests) if arguments.contests else iter(()),
     }
     with Judge(stop=arguments.stop, workers=1, cache_size=0) as judge, contextlib.suppress(KeyboardInterrupt):
-        for kind, cases in kinds.items():
-            compare(judge, islice(cases, first - 1, arguments.most, every), kind, done, out)
+        parts = {kind: islice(cases, first - 1, arguments.most, every) for kind, cases in kinds.items()}
+        compare(judge, mix(parts), done, out)
     sys.exit(1 if report([out]) else 0)
 
 
