@@ -56,13 +56,13 @@ CLOSE = 0.4
 _OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 
 
-def read_contests(folder: Path) -> Iterator[Case]:
-    """Yield the submissions of problem packages, and of the Python ones a mutant."""
+def read_contests(folder: Path, language: str) -> Iterator[Case]:
+    """Yield the submissions of problem packages in a language, and of the Python ones a mutant."""
     for package in contests.read_packages(folder):
         if isinstance(package, Rejection) or contests.find_obstacle(package):
             continue
         for number, solution in enumerate(package.solutions):
-            if solution.language not in ("python", "cpp"):
+            if solution.language != language:
                 continue
             problem = contests.problem_of(package, solution.language, LIMIT_SECONDS)
             problem = problem.model_copy(update={"tests": problem.tests[:MOST_TESTS]})
@@ -244,11 +244,13 @@ def main() -> None:
         "suites": iter(()) if arguments.skip_suites else read_suites(),
         "livecodebench": read_answers(arguments.livecodebench) if arguments.livecodebench else iter(()),
         "leetcode": read_leetcode(arguments.leetcode),
-        "contests": read_contests(arguments.contests) if arguments.contests else iter(()),
+        "contests": read_contests(arguments.contests, "python") if arguments.contests else iter(()),
     }
+    builds = {"built": read_contests(arguments.contests, "cpp") if arguments.contests else iter(())}
     with Judge(stop=arguments.stop, workers=1, cache_size=0) as judge, contextlib.suppress(KeyboardInterrupt):
-        parts = {kind: islice(cases, first - 1, arguments.most, every) for kind, cases in kinds.items()}
-        compare(judge, mix(parts), done, out)
+        for some in (kinds, builds):  # Programs that are built take most of the time.
+            parts = {kind: islice(cases, first - 1, arguments.most, every) for kind, cases in some.items()}
+            compare(judge, mix(parts), done, out)
     sys.exit(1 if report([out]) else 0)
 
 
