@@ -20,7 +20,7 @@ LAYERS = (
     ("machine", "types"),
     ("files",),
     ("completions", "records", "signatures", "extensions"),
-    ("config", "keys", "metrics", "runs", "formats"),
+    ("blocks", "config", "keys", "metrics", "runs", "formats"),
     ("extract", "evaluator", "micro"),
     ("prompts", "rewards", "flawed"),
     ("serving",),

@@ -1,13 +1,19 @@
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microcoder import extract_program
+from microcoder.blocks import read_block
 from microcoder.errors import ConfigError
 from microcoder.extract import load_extractor
+from microcoder.metrics import ScoredRollout, rollout_row
+from microcoder.runs import read_rollouts, write_rollouts
+from microcoder.types import Outcome, Rollout, Verdict
+from response_layouts import LAYOUTS  # pyrefly: ignore[missing-import]
 
 CODE = "print(1)\n"
 
@@ -109,10 +115,8 @@ def test_any_text_gives_a_program_or_a_reason(response: str) -> None:
 @given(st.text(alphabet=st.characters(exclude_characters="`~", exclude_categories=["Cs"])), st.text(alphabet="abc .\n"))
 @settings(deadline=None)
 def test_what_is_fenced_comes_out_unchanged(code: str, prose: str) -> None:
-    if code.strip():
-        assert extract_program(f"{prose}\n```python\n{code}\n```\n{prose}").code == (
-            None if "<think>" in code else code + "\n"
-        )
+    code = "#" + code  # Indentation of the first line is a matter of layout.
+    assert extract_program(f"{prose}\n```python\n{code}\n```\n{prose}").code == code + "\n"
 
 
 def test_an_extractor_of_ones_own_returns_a_text_or_nothing(tmp_path: Path) -> None:
@@ -127,3 +131,81 @@ def test_an_extractor_of_ones_own_returns_a_text_or_nothing(tmp_path: Path) -> N
         assert program.reason.startswith("nothing_by_")
     with pytest.raises(ConfigError, match="returned 7; return the program as a text, or None"):
         take("number")
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_program_is_found_where_a_human_finds_it(name: str) -> None:
+    response, code = LAYOUTS[name]
+    program = extract_program(response)
+    assert program.code == code
+    (taken,) = (block for block in program.blocks if block.is_taken)
+    assert read_block(response, taken) == code
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "tag"),
+    [
+        ("cpp", "int main() {\n    // </think>\n    return 0;\n}\n", "cpp"),
+        ("java", "class Main {\n}\n", "java"),
+        ("javascript", "console.log(1);\n", "js"),
+    ],
+)
+def test_other_languages_are_told_by_their_tag(language: str, code: str, tag: str) -> None:
+    for fence_tag in (tag, ""):
+        shown = f"Answer: ```{fence_tag}\n{code}``` It prints\n```\n1 2\n```\nby\n```bash\nrun; me\n```\n"
+        assert extract_program(shown, language=language).code == code
+    draft = f"```{tag}\nint x;\nBetter:\n```{tag}\n{code}```\n"
+    assert extract_program(draft, language=language).code == code
+
+
+def test_another_rule_can_be_replayed_over_stored_rows(tmp_path: Path) -> None:
+    """LiveCodeBench's: what stands between the last two lines that hold a fence."""
+    rows = [
+        rollout_row(
+            ScoredRollout(
+                Rollout("p", "", response, (1,), False),
+                extract_program(response),
+                Verdict(Outcome.ACCEPTED, (), 1),
+                1.0,
+                0.0,
+                "",
+                None,
+                index,
+            ),
+            step=1,
+            temperature=1.0,
+        )
+        for index, (response, _) in enumerate(LAYOUTS.values())
+    ]
+    write_rollouts(tmp_path / "rows.parquet", rows)
+    replayed = dict(zip(LAYOUTS, map(replay_livecodebench, read_rollouts(tmp_path / "rows.parquet")), strict=True))
+    unlike = set()
+    for name, (response, _) in LAYOUTS.items():
+        lines = response.split("\n")
+        fences = [number for number, line in enumerate(lines) if "```" in line]
+        if replayed[name].rstrip("\n") != "\n".join(lines[fences[-2] + 1 : fences[-1]]):
+            unlike.add(name)
+    # There it takes what no block is: a part of one, or less than its last line.
+    assert unlike == {
+        "the closing fence behind the code",
+        "a docstring with fences",
+        "a docstring with tagged fences",
+        "a program that prints fences",
+    }
+    differ = {name for name, (_, code) in LAYOUTS.items() if replayed[name].strip() != code.strip()}
+    assert {"a shell line behind it", "indented in a list item", "the output behind it"} <= differ
+    assert "bold text before the fence" not in differ
+
+
+def replay_livecodebench(row: dict[str, Any]) -> str:
+    last = row["blocks"][-1]
+    return row["completion"][last["start"] : last["end"]]
+
+
+@pytest.mark.parametrize(
+    "text", ["</think>\n```\n", "```python\n", "x ```python\n", "```python\nx\n``` y\n", "<think>\n```"]
+)
+def test_many_fences_and_marks_cost_linear_time(text: str) -> None:
+    started = time.process_time()
+    extract_program(text * 20_000)
+    assert time.process_time() - started < 10

@@ -31,6 +31,7 @@ def rollout(**changes: object) -> dict[str, Any]:
         "temperature": 1.2,
         "program": None,
         "extraction": "no_code_block",
+        "blocks": [],
         "verdict": "no_code",
         "tests_passed": 0,
         "tests_total": 2,

@@ -1,28 +1,25 @@
 """Rollout -> program: which part of a response is the answer.
 
 An extractor is a pure function of a response and of whether it was cut off; a recipe names one by `extractor`. The
-built-in rule, in order (LiveCodeBench takes the last fenced block too):
+built-in rule, in order:
 
-1. Everything up to the last `</think>` is a draft and is not looked at; an opened, never closed `<think>`
-   means the response ended while thinking: no program.
-2. The last *closed* fenced block, of any language tag, is the program.
-3. An opened, never closed fence is a program that was cut off: no program, `is_incomplete`. (In a response that
-   ended by itself, a closed block before it still counts.)
+1. What comes before the end of the thinking (`</think>`) is a draft; thinking that is never closed means that the
+   response ended in it: no program. A mark inside the program, or a word about it, is none.
+2. Of the closed blocks (`blocks.py` reads them), the last one of the best kind is the program: `choose_block`.
+3. An opened, never closed fence at the end is a program that was cut off: no program, `is_incomplete`. (In a response
+   that ended by itself, a closed block before it still counts.)
 4. A response without a fence has no program.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from microcoder.blocks import NO_PROGRAM, TAGS, acts, find_blocks, read_block, tag_means
 from microcoder.extensions import Extension, load_extension
-from microcoder.types import Program
-
-# Possessive quantifiers: a model that repeats one character after a fence must not cost quadratic time.
-_FENCE = re.compile(r"^[ \t]*+(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n`]*+$", re.MULTILINE)
+from microcoder.types import CodeBlock, Program
 
 
 def extract_program(response: str, *, is_truncated: bool = False, language: str = "python") -> Program:
@@ -31,32 +28,53 @@ def extract_program(response: str, *, is_truncated: bool = False, language: str 
     Args:
         response: the completion as text.
         is_truncated: the response reached the length limit; a missing program is then incomplete, not wrong.
-        language: the problem's language; a fence's tag is ignored.
+        language: the problem's language: whose tag a block of its own has, and whether blocks are compiled.
     """
-    answer = response.rpartition("</think>")[2]
-    if "<think>" in answer:
-        return Program(None, language, reason="no_answer_after_thinking", is_incomplete=is_truncated)
-    block: str | None = None
-    opener: re.Match[str] | None = None
-    for fence in _FENCE.finditer(answer):
-        if opener is None:
-            opener = fence
-        elif fence[1][0] == opener[1][0] and len(fence[1]) >= len(opener[1]) and not fence[2]:
-            block = answer[opener.end() + 1 : fence.start()]
-            opener = None
-    if opener is not None and (is_truncated or block is None):
-        rest = answer[opener.end() + 1 :]
-        draft = rest if is_truncated and rest.strip() else None
-        return Program(None, language, reason="unclosed_code_block", is_incomplete=is_truncated, draft=draft)
-    if block is None:
-        return Program(None, language, reason="no_code_block", is_incomplete=is_truncated)
-    if not block.strip():
-        return Program(None, language, reason="empty_code_block", is_incomplete=is_truncated)
-    return Program(block, language, reason="last_closed_code_block")
+    blocks, is_thinking = find_blocks(response, language)
+    nothing = Program(None, language, is_incomplete=is_truncated, blocks=blocks)
+    if is_thinking:
+        return replace(nothing, reason="no_answer_after_thinking")
+    answer = [block for block in blocks if not block.is_draft]
+    taken = choose_block(response, answer, language)
+    if answer and not answer[-1].is_closed and (is_truncated or taken is None):
+        rest = read_block(response, answer[-1])
+        return replace(nothing, reason="unclosed_code_block", draft=rest if is_truncated and rest.strip() else None)
+    if taken is None:
+        return replace(nothing, reason="empty_code_block" if answer else "no_code_block")
+    last = [block for block in answer if block.is_closed][-1]
+    reason = "last_closed_code_block" if taken is last else "earlier_code_block"
+    marked = tuple(replace(block, is_taken=block is taken) for block in blocks)
+    return Program(read_block(response, taken), language, reason, blocks=marked)
+
+
+def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> CodeBlock | None:
+    """Return the closed block that a human would take for the program; None if all are empty.
+
+    The last one tagged with the language that compiles; else the last one without a known tag that compiles and does
+    something; else one tagged with the language; else any but what is shown beside programs (outputs, shell lines).
+    Where nothing is compiled, for languages other than Python, what holds `{` or `;` stands for what compiles.
+    """
+    best: tuple[int, CodeBlock] | None = None
+    for block in blocks:
+        code = read_block(response, block) if block.is_closed else ""
+        if not code.strip():
+            continue
+        works = block.compiles is not False and acts(code, language)
+        if tag_means(block.tag, language):
+            rank = 6 if works else 4 - bool(block.compiles)
+        elif block.tag in NO_PROGRAM:
+            rank = 0
+        elif block.tag in TAGS:
+            rank = 2
+        else:
+            rank = 5 if works else 1
+        if best is None or rank >= best[0]:
+            best = rank, block
+    return best[1] if best else None
 
 
 def last_code_block(response: str, is_truncated: bool) -> Program:
-    """Return the last closed code block outside of thinking; see the module."""
+    """Return the last closed code block of the best kind, outside of thinking; see the module."""
     return extract_program(response, is_truncated=is_truncated)
 
 
@@ -79,12 +97,14 @@ class Extractor:
         found = self.extension(response, is_truncated)
         if isinstance(found, Program):
             return replace(found, language=language)
+        blocks = find_blocks(response, language)[0]
         if found is not None and not isinstance(found, str):
             raise self.extension.fault(f"returned {found!r:.80}; return the program as a text, or None")
         label = self.extension.label
         if not found or not found.strip():
-            return Program(None, language, reason=f"nothing_by_{label}", is_incomplete=is_truncated)
-        return Program(found, language, reason=label)
+            return Program(None, language, reason=f"nothing_by_{label}", is_incomplete=is_truncated, blocks=blocks)
+        marked = (replace(block, is_taken=read_block(response, block).strip() == found.strip()) for block in blocks)
+        return Program(found, language, reason=label, blocks=tuple(marked))
 
 
 def load_extractor(name: str = DEFAULT, options: Mapping[str, Any] | None = None) -> Extractor:

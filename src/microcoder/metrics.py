@@ -92,6 +92,7 @@ class StepMetrics:
     masked_share: float
     """Share of rollouts whose advantage was set to zero, by the truncation mask or for the sampler's mismatch."""
     no_code_share: float
+    """Share of rollouts without a program."""
     unscored_share: float
     """Share of rollouts the sandbox could not judge; they are in no mean."""
     zero_variance_share: float
@@ -115,6 +116,9 @@ class StepMetrics:
     """
     filtered_groups: int = 0
     """Problems dropped by dynamic filtering: all or none of their samples were right."""
+    unread_fence_share: float = 0.0
+    """Share of rollouts that ended by themselves, hold a fence, and have no program: maybe a layout that the extractor
+    does not read."""
     sampled_accuracy: float | None = None
     """Share of everything sampled and scored that was solved, filtered groups included."""
     mismatch: Mapping[str, float] = field(default_factory=dict)
@@ -220,6 +224,7 @@ def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict
         "temperature": temperature,
         "program": sample.program.code,
         "extraction": sample.program.reason,
+        "blocks": [{**asdict(block), "undone": list(block.undone)} for block in sample.program.blocks],
         "verdict": str(verdict.outcome),
         "tests_passed": verdict.tests_passed,
         "tests_total": verdict.tests_total,

@@ -138,6 +138,18 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("output", pa.string()),
         ]
     )
+    block = pa.struct(
+        [
+            ("start", pa.int64()),
+            ("end", pa.int64()),
+            ("tag", pa.string()),
+            ("is_closed", pa.bool_()),
+            ("is_draft", pa.bool_()),
+            ("compiles", pa.bool_()),
+            ("undone", pa.list_(pa.string())),
+            ("is_taken", pa.bool_()),
+        ]
+    )
     token = pa.struct([("text", pa.string()), *((name, pa.float32()) for name in TOKEN_FIGURES)])
     schema = pa.schema(
         [
@@ -152,6 +164,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             ("temperature", pa.float64()),
             ("program", pa.string()),
             ("extraction", pa.string()),
+            ("blocks", pa.list_(block)),
             ("verdict", pa.string()),
             ("tests_passed", pa.int64()),
             ("tests_total", pa.int64()),

@@ -295,6 +295,27 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """A fenced block of a response, which may be its program; with the response, all that a rule needs to choose."""
+
+    start: int
+    """Where its code begins in the response."""
+    end: int
+    """Where its code ends."""
+    tag: str
+    """The first word behind the opening fence, in small letters."""
+    is_closed: bool = True
+    is_draft: bool = False
+    """It stands in the thinking."""
+    compiles: bool | None = None
+    """None where that was not asked: in thinking, in other languages, behind tags such as `text`."""
+    undone: tuple[str, ...] = ()
+    """What was undone to its text: `quotation`, `indentation`, `escapes`, `spaces` (`blocks.read_block`)."""
+    is_taken: bool = False
+    """It is the program."""
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Source code taken from a response, or the reason why there is none."""
 
@@ -306,6 +327,8 @@ class Program:
     """The response was cut off before the program was finished."""
     draft: str | None = None
     """What there is of an incomplete program: the code after the fence that was never closed."""
+    blocks: tuple[CodeBlock, ...] = ()
+    """All code blocks of the response, in order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,15 +74,17 @@ def test_a_promise_that_is_not_kept_scores_nothing(nothing_to_be_had: str, caplo
             run(judging, USES["sortedcontainers"], SUM),
             run(judging, "try:\n    import sortedcontainers\nexcept ImportError: pass\n" + PLAIN, SUM),
             run(judging, "def solve(a): return SortedList(a)[0]", call),
+            run(judging, USES["sortedcontainers"], call.model_copy(update={"harness": "def main(code): exec(code)"})),
         ]
         scored = [
             run(judging, PLAIN, SUM),
-            run(judging, "# no sortedcontainers\n" + PLAIN, SUM),
+            run(judging, "# import sortedcontainers\n'import sortedcontainers'\n" + PLAIN, SUM),
             run(judging, "raise ModuleNotFoundError(\"No module named 'sortedcontainers'\")", SUM),
             run(judging, USES["numpy"], SUM),
             run(judging, "def solve(a): return a[0]", call),
         ]
-        missing = judging.environment.missing
+        missing, counted = judging.environment.missing, judging.statistics.missing_packages
+    assert counted == len(faults)
     for verdict in faults:
         assert verdict.outcome is Outcome.SANDBOX_FAULT
         assert "sortedcontainers, and the packages of profile own are missing" in verdict.detail
@@ -199,6 +201,16 @@ def test_a_profile_that_is_none_is_refused(tmp_path: Path, name: str, text: str 
         ("numpy = int(input())", None),
         ("from mynumpy import x", None),
         ("import sys", None),
+        ("import numpy.linalg", "numpy"),
+        ("import os.path, numpy.random as r", "numpy"),
+        ("import importlib\nimportlib.import_module('numpy.fft')", "numpy"),
+        ("if False:\n    from numpy.linalg import det", "numpy"),
+        ("# import numpy\nprint(1)", None),
+        ("'import numpy'\nprint('from numpy import array')", None),
+        ('"""\nimport numpy\n"""', None),
+        ("from . import numpy", None),
+        ("import numpy\nprint(", None),
+        ("sortedcontainers = SortedList = 1", None),
         ("import " + "import " * 200_000 + "nump", None),
     ],
 )

@@ -20,6 +20,7 @@ from microcoder.training.algorithm.masking import (
 from microcoder.training.algorithm.scoring import build_rules, score_rollouts
 from microcoder.training.algorithm_config import AlgorithmConfig
 from microcoder.training.loss_config import DapoLoss, DrGrpoLoss, GspoLoss
+from microcoder.training.recorder import summarise_step
 from microcoder.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
 
 PROBLEM = Problem(id="double", tests=(TestCase(input="2", output="4"),))
@@ -179,3 +180,16 @@ def test_spares_are_new_to_the_step_and_shared_out_without_overlap() -> None:
     ]
     assert [name for share in shares for name in share] == spares
     assert share_spares(spares, taken=13, number=3, process=0, num_processes=2) == []
+
+
+def test_a_fence_without_a_program_is_counted(judge: Judge) -> None:
+    unread = [
+        rollout("```print(4)```", 4),
+        rollout("I do not know.", 4),
+        *GROUP[:1],
+        rollout(CUT_OFF, 10, is_truncated=True),
+    ]
+    rules = build_rules(AlgorithmConfig(masking=NoMasking(kind="none")), max_response_tokens=10)
+    scored = score_rollouts([unread], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
+    row = summarise_step(scored, step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
+    assert (row.no_code_share, row.unread_fence_share) == (0.75, 0.25)

@@ -14,6 +14,7 @@ from microcoder.evaluator.executions import Execution, Invocation
 from microcoder.evaluator.isolation import Isolation
 from microcoder.evaluator.judge import Judge, judge
 from microcoder.evaluator.preparation import check_problem
+from microcoder.evaluator.reference import judge_by_reference
 from microcoder.evaluator.session import STOP_RULES, StopRule
 from microcoder.evaluator.submissions import Submission, read_submissions
 
@@ -32,5 +33,6 @@ __all__ = [
     "compare_value",
     "judge",
     "judge_answers",
+    "judge_by_reference",
     "read_submissions",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 from microcoder.evaluator.matching import match_all
 from microcoder.evaluator.numbers import Tolerance, values_agree
 from microcoder.evaluator.outlines import outline, windows
-from microcoder.evaluator.values import Pairs, name_of, show
+from microcoder.evaluator.values import ReturnedDict, ReturnedSet, name_of, show
 from microcoder.types import Checker
 
 TOLERANCE = 1e-5
@@ -92,7 +92,7 @@ def _difference(value: object, expected: object, rules: ValueRules) -> str:
 
 
 def _list_difference(value: object, expected: list[Any], rules: ValueRules) -> str:
-    if not isinstance(value, (list, tuple)) or isinstance(value, Pairs):
+    if not isinstance(value, (list, tuple)):
         return f": expected a list, got {show(value)}"
     if not rules.is_strict and not rules.is_nested and value == expected:
         return ""  # What Python calls equal is; most long values end here, at no cost.
@@ -107,11 +107,11 @@ def _list_difference(value: object, expected: list[Any], rules: ValueRules) -> s
 
 
 def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules) -> str:
-    if not isinstance(value, Pairs):
+    if not isinstance(value, ReturnedDict):
         return f": expected a dict, got {show(value)}"
-    if len(value) != len(expected):
-        return f": expected {len(expected)} keys, got {len(value)}"
-    found = {name_of(key): item for key, item in value}
+    if len(value.pairs) != len(expected):
+        return f": expected {len(expected)} keys, got {len(value.pairs)}"
+    found = {name_of(key): item for key, item in value.pairs}
     if found.keys() != expected.keys():
         return f": expected keys {show(list(expected))}, got {show(list(found))}"
     inner = rules.inside()
@@ -124,15 +124,15 @@ def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules)
 
 def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRules) -> str:
     """Compare the items as often as they come, whatever their order; a returned set is as good as a list."""
-    items = value["set"] if isinstance(value, dict) else value
-    if not isinstance(items, (list, tuple)) or isinstance(items, Pairs):
+    items = value.items if isinstance(value, ReturnedSet) else value
+    if not isinstance(items, (list, tuple)):
         return f": expected a list, got {show(value)}"
     if len(items) != len(expected):
         return f", in any order: expected {len(expected)} items, got {len(items)}"
     inner = rules.inside()
-    left = Counter(_key(item, rules.is_nested, is_returned=False) for item in expected)
+    left = Counter(_key(item, rules.is_nested) for item in expected)
     for item in items:
-        key = _key(item, rules.is_nested, is_returned=True)
+        key = _key(item, rules.is_nested)
         if not left[key]:
             if any(map(_has_real, expected)) or rules.tolerance.is_stated:
                 return _difference_within_tolerance(items, expected, inner)
@@ -157,7 +157,7 @@ def _has_real(value: object) -> bool:
     return any(map(_has_real, value)) if isinstance(value, list) else isinstance(value, float)
 
 
-def _key(value: object, is_nested: bool, *, is_returned: bool) -> str:
+def _key(value: object, is_nested: bool) -> str:
     """Return a text that values share only if they are equal, up to order where it is free."""
     if isinstance(value, int):
         return hex(value)
@@ -165,16 +165,14 @@ def _key(value: object, is_nested: bool, *, is_returned: bool) -> str:
         return repr(value)
 
     def join(items: Iterable[object]) -> str:
-        keys = [_key(item, is_nested, is_returned=is_returned) for item in items]
+        keys = [_key(item, is_nested) for item in items]
         return ",".join(sorted(keys) if is_nested else keys)
 
-    if isinstance(value, Pairs) or (isinstance(value, dict) and not is_returned):
-        named = value if isinstance(value, Pairs) else value.items()
-        names = [(name_of(name), item) for name, item in named]
-        keys = (f"{name!r}:{_key(item, is_nested, is_returned=is_returned)}" for name, item in names)
-        return "{" + ",".join(sorted(keys)) + "}"
-    if isinstance(value, dict):  # A returned set.
-        return f"[{join(value['set'])}]" if is_nested else f"set[{join(value['set'])}]"
+    if isinstance(value, (ReturnedDict, dict)):
+        named = value.pairs if isinstance(value, ReturnedDict) else value.items()
+        return "{" + ",".join(sorted(f"{name_of(name)!r}:{_key(item, is_nested)}" for name, item in named)) + "}"
+    if isinstance(value, ReturnedSet):
+        return f"[{join(value.items)}]" if is_nested else f"set[{join(value.items)}]"
     if isinstance(value, (list, tuple)):
         return f"[{join(value)}]"
     if isinstance(value, float) and value.is_integer():

@@ -3,7 +3,8 @@
 Without a tolerance of the problem, a real number may be off by 1e-6 (a returned one 1e-5), absolute or relative, but:
 
 - never by more than half a hundredth, so that neither a half nor a cent is lost however large the number;
-- a number expected in fixed-point notation with up to five decimals is what rounds to it;
+- one expected in fixed-point notation with up to five decimals by no more than half its last place;
+- one expected with an exponent relatively alone: 0.0 is not 1e-9, unless both are a double's rounding of zero;
 - an integer stands for a real number only if 1e-6 holds both ways: 3 for 3.0000001, never 0 for 5e-7.
 
 Beyond what a double holds, two units in its last place are always allowed, and 1e-12 of a number as long as it still
@@ -23,6 +24,8 @@ _FURTHEST = 0.005
 """Half a hundredth: by so much a fixed-point number may be off at most."""
 _FEW_DECIMALS = 5
 _NOISE = 1e-12
+_LEAST_ROUNDING, _MOST_ROUNDING = 2.0**-54, 1e-15
+"""What is left of a zero where numbers around one cancel, such as `0.1 + 0.2 - 0.3` or the cosine of a right angle."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]++")
 _REAL = re.compile(r"[+-]?(?:[0-9]++\.([0-9]*+)|\.([0-9]++)|[0-9]++(?=[eE]))([eE][+-]?[0-9]++)?")
@@ -87,6 +90,8 @@ def values_agree(value: float, expected: float, tolerance: Tolerance) -> bool:
         return _is_within(number, expected, tolerance)
     found = _REAL.fullmatch(repr(expected))
     decimals = _count_decimals(found) if found else None
+    if decimals is None and round(expected, _FEW_DECIMALS) == expected:
+        decimals = _FEW_DECIMALS if abs(expected) < 1 else None  # Python writes LeetCode's 0.00003 with an exponent.
     return _is_near(number, expected, tolerance, is_integer=isinstance(value, int), decimals=decimals)
 
 
@@ -106,15 +111,19 @@ def _is_near(value: float, expected: float, tolerance: Tolerance, *, is_integer:
     if value == expected:
         return math.isfinite(value)  # Two numbers beyond a double's range are equal only as texts.
     off, size = abs(value - expected), abs(expected)
+    has_exponent = decimals is None
+    if has_exponent and _LEAST_ROUNDING <= size <= _MOST_ROUNDING and abs(value) <= _MOST_ROUNDING:
+        return True
     if is_integer:
-        return off <= max(min(_INTEGERS_TOLERANCE, _INTEGERS_TOLERANCE * size), _ZERO_TOLERANCE) + math.ulp(size)
+        least = 0.0 if has_exponent else _ZERO_TOLERANCE
+        return off <= max(min(_INTEGERS_TOLERANCE, _INTEGERS_TOLERANCE * size), least) + math.ulp(size)
     near = tolerance.relative * size
-    noise = _NOISE * size
-    if decimals is not None:
-        near = min(near, _FURTHEST)
-        if decimals <= _FEW_DECIMALS:
-            half_a_place = 0.5 * 10.0**-decimals
-            near, noise = min(near, half_a_place), min(noise, half_a_place)
+    if decimals is None:
+        return off <= near + 2 * math.ulp(size)
+    near, noise = min(near, _FURTHEST), _NOISE * size
+    if decimals <= _FEW_DECIMALS:
+        half_a_place = 0.5 * 10.0**-decimals
+        near, noise = min(near, half_a_place), min(noise, half_a_place)
     return off <= max(tolerance.absolute, near, noise) + 2 * math.ulp(size)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from microcoder.evaluator.numbers import Tolerance, allowed_error
-from microcoder.evaluator.values import Pairs, name_of
+from microcoder.evaluator.values import ReturnedDict, ReturnedSet, name_of, show
 
 _LARGEST = 1e150
 """Beyond it, sums may overflow: the number is left out of the sum."""
@@ -33,20 +33,17 @@ def outline(value: object, tolerance: Tolerance, is_nested: bool) -> Outline:
     """Return the outline of a returned or expected value.
 
     Args:
-        value: either; a returned dict is `Pairs`, a returned set `{"set": [...]}`.
+        value: either.
         tolerance: of a real number.
         is_nested: whether lists inside may come in any order; otherwise numbers are weighted by their place.
     """
     if isinstance(value, (int, float)):
         return _of_number(value, tolerance)
-    if isinstance(value, Pairs):
-        named = sorted(((name_of(key), item) for key, item in value), key=lambda p: p[0])
-        return _join([outline(item, tolerance, is_nested) for _, item in named], repr([n for n, _ in named]), True)
-    if isinstance(value, dict):
-        items = value.get("set")
-        if is_nested and isinstance(items, list) and len(value) == 1:
-            return outline(items, tolerance, is_nested)
-        named = sorted(value.items())
+    if isinstance(value, ReturnedSet):
+        return outline(value.items if is_nested else show(value), tolerance, is_nested)
+    if isinstance(value, (ReturnedDict, dict)):
+        pairs = value.pairs if isinstance(value, ReturnedDict) else value.items()
+        named = sorted(((name_of(key), item) for key, item in pairs), key=lambda pair: pair[0])
         return _join([outline(item, tolerance, is_nested) for _, item in named], repr([n for n, _ in named]), True)
     if isinstance(value, (list, tuple)):
         return _join([outline(item, tolerance, is_nested) for item in value], "", not is_nested)

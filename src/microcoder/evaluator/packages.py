@@ -6,11 +6,12 @@ a profile and no others. Where those are kept, and how they come there: `package
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from types import MappingProxyType
 from pydantic import Field, ValidationError
 
 from microcoder.errors import ConfigError
+from microcoder.syntax import parse_source
 from microcoder.types import Record
 
 STANDARD = "standard"
@@ -25,7 +27,7 @@ STANDARD = "standard"
 
 _FOLDER = Path(__file__).parent / "profiles"
 _PIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*$"
-_IMPORTS = re.compile(r"import|from")
+_IMPORTING_CALLS = ("__import__", "import_module")
 
 
 def normalise(name: str) -> str:
@@ -95,17 +97,37 @@ class PackageProfile(Record):
         return tuple(wanted)
 
     def find_needed(self, code: str, *, is_function: bool) -> Package | None:
-        """Return the first package that a program's source asks for, or None.
+        """Return the first package that a program imports, or None; a source that is not Python imports nothing.
 
-        By its text, line by line: a source is not parsed outside the sandbox.
+        Args:
+            code: its source.
+            is_function: it may also use the names that function-call programs find without an import.
         """
-        lines = [line for line in code.splitlines() if _IMPORTS.search(line)]
-        for package in self.packages:
-            if any(_find_word(module, line) for module in package.modules for line in lines):
-                return package
-            if is_function and any(_find_word(name, code) for name in package.prelude):
-                return package
-        return None
+        if not any(word in code for package in self.packages for word in (*package.modules, *package.prelude)):
+            return None
+        try:
+            nodes = list(ast.walk(parse_source(code)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        imported = {name for node in nodes for name in _imports_of(node)}
+        used = {node.id for node in nodes if isinstance(node, ast.Name)} if is_function else set()
+        return next((one for one in self.packages if imported & {*one.modules} or used & {*one.prelude}), None)
+
+
+def _imports_of(node: ast.AST) -> Iterator[str]:
+    """Yield the modules, and the packages around them, that a part of a program imports by name."""
+    match node:
+        case ast.Import(names=names):
+            modules = [alias.name for alias in names]
+        case ast.ImportFrom(module=str(module), names=names, level=0):
+            modules = [f"{module}.{alias.name}" for alias in names]
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(module)), *_]):
+            modules = [module] if name in _IMPORTING_CALLS else []
+        case _:
+            modules = []
+    for module in modules:
+        parts = module.split(".")
+        yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
 
 
 def _find_word(word: str, text: str) -> bool:

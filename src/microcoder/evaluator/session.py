@@ -112,7 +112,7 @@ class Session:
         """Counts of tests that shared a process."""
         self.call_stack = ""
         """What the plain sandbox says of the call stack, see `Sandbox`."""
-        self._checker_retries = 0
+        self._checker_retries = self._missing_packages = 0
 
     @property
     def counts(self) -> Counts:
@@ -128,6 +128,7 @@ class Session:
             rechecked=sharing.rechecked,
             differences=sharing.differences,
             lowered=timed.lowered,
+            missing_packages=self._missing_packages,
         )
 
     def open(self) -> Isolation:
@@ -163,7 +164,7 @@ class Session:
         self._timed.begin_program()
         try:
             with contextlib.ExitStack() as opened:
-                trial = self._prepare(opened, prepared.submit(program.code), prepared)
+                trial = self._prepare(opened, program.code, prepared)
                 if isinstance(trial, TestResult):
                     results.append(trial)
                 else:
@@ -174,9 +175,9 @@ class Session:
         prepared.siblings.note(verdict)
         return verdict
 
-    def _prepare(self, opened: contextlib.ExitStack, code: str, prepared: PreparedProblem) -> _Trial | TestResult:
+    def _prepare(self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
-        problem = prepared.problem
+        problem, code = prepared.problem, prepared.submit(answer)
         checking = None
         if problem.checker.type == "program":
             checking, message = self._load(
@@ -186,7 +187,8 @@ class Session:
                 return verdicts.checker_fault(f"was not built: {message}")
         language = language_of(problem)
         is_function = problem.fn_name is not None
-        loaded, message = self._load(opened, language, code, problem.memory_limit_mib, is_function=is_function)
+        memory_mib = problem.memory_limit_mib
+        loaded, message = self._load(opened, language, code, memory_mib, is_function=is_function, answer=answer)
         if loaded is None:
             return verdicts.build_error(message)
         reads_by_name, writes_by_name = names_input(code), names_output(code)
@@ -312,16 +314,25 @@ class Session:
         self._sandboxes.close()
 
     def _load(
-        self, opened: contextlib.ExitStack, language: Language, code: str, memory_mib: int, *, is_function: bool = False
+        self,
+        opened: contextlib.ExitStack,
+        language: Language,
+        code: str,
+        memory_mib: int,
+        *,
+        is_function: bool = False,
+        answer: str = "",
     ) -> tuple[Loaded | None, str]:
-        """Return a program ready to run, or the reason why it cannot be built.
+        """Return a program ready to run, or the reason why it cannot be built; a harness holds its answer as a text.
 
         Raises:
             EvaluatorFault: a compiler, an interpreter or a promised package is missing on this machine.
         """
         if not language.is_built:
             provided = self._sandboxes.packages.provide(language.find_interpreter())
-            if problem := provided.find_problem(code, is_function=is_function):
+            problems = (provided.find_problem(source, is_function=is_function) for source in (code, answer))
+            if problem := next(filter(None, problems), ""):
+                self._missing_packages += 1
                 raise EvaluatorFault(problem)
             return opened.enter_context(contextlib.closing(LoadedProgram(code))), ""
         build = self._builds.get(language, code, lambda: self._build(language, code))

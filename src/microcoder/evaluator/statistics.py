@@ -31,6 +31,8 @@ class Counts:
     """Times that a program gave up its place: while idle, or after a slice of CPU time."""
     lowered: int = 0
     """Tests that were ended by a limit which other programs of their problem had set."""
+    missing_packages: int = 0
+    """Programs that stayed unscored because they import a promised package that is not installed here."""
 
 
 # Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Context, Decimal
 from itertools import chain
 from typing import Any
@@ -19,7 +20,34 @@ _MAX_SHOWN = 80
 _MAX_DEPTH = 256
 """Beyond what the sandbox encodes, and far from Python's limit on recursion: whatever walks a value may recurse."""
 _DIGITS_PYTHON_READS = 4300
-_BEGINNING = reprlib.Repr()
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedDict:
+    """A returned dict: equal to no list and to no expected JSON, whatever it holds."""
+
+    pairs: list[tuple[object, object]]
+    """Keys of any type, in the order of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedSet:
+    """A returned set: equal to no list and to no expected JSON, whatever it holds."""
+
+    items: list[object]
+
+
+class _Beginning(reprlib.Repr):
+    """Shows no more of a value than a message has room for."""
+
+    def repr_ReturnedDict(self, value: ReturnedDict, level: int) -> str:
+        return f"dict({self.repr_list(value.pairs, level)})"
+
+    def repr_ReturnedSet(self, value: ReturnedSet, level: int) -> str:
+        return f"set({self.repr_list(value.items, level)})"
+
+
+_BEGINNING = _Beginning()
 _BEGINNING.maxlevel, _BEGINNING.maxlist, _BEGINNING.maxtuple, _BEGINNING.maxdict = 3, 40, 40, 20
 _BEGINNING.maxstring = _BEGINNING.maxlong = _BEGINNING.maxother = 2 * _MAX_SHOWN
 
@@ -53,9 +81,9 @@ def _untag(wire: dict[str, Any]) -> object:
         case "tuple":
             return tuple(_listed(body))
         case "set":
-            return {"set": _listed(body)}
+            return ReturnedSet(_listed(body))
         case "dict":
-            return Pairs([(key, item) for key, item in map(_listed, body)])
+            return ReturnedDict([(key, item) for key, item in map(_listed, body)])
     raise KeyError(tag)
 
 
@@ -69,18 +97,18 @@ def _check_depth(value: object) -> None:
     """Look level by level: whatever is deeper would end the recursion of whoever walks it."""
     level: list[Any] = [value]
     for _ in range(_MAX_DEPTH + 1):
-        level = [item for box in level if isinstance(box, (list, tuple, dict)) for item in _inside(box)]
+        level = [item for box in level for item in _inside(box)]
         if not level:
             return
     raise ValueError("nested too deeply")
 
 
 def _inside(box: Any) -> Iterable[Any]:
-    return chain.from_iterable(box) if isinstance(box, Pairs) else box["set"] if isinstance(box, dict) else box
-
-
-class Pairs(list[tuple[object, object]]):
-    """A returned dict: keys of any type, in the order of the program."""
+    if isinstance(box, (list, tuple)):
+        return box
+    if isinstance(box, ReturnedDict):
+        return chain.from_iterable(box.pairs)
+    return box.items if isinstance(box, ReturnedSet) else ()
 
 
 def read_json(text: str) -> object:
@@ -103,11 +131,11 @@ def _parse_int(digits: str) -> int:
 
 def write_json(value: object) -> str:
     """Return a decoded value as JSON: tuples and sets as lists, keys as text, integers of any length."""
-    if isinstance(value, Pairs):
-        pairs = ((key if isinstance(key, str) else write_json(key), item) for key, item in value)
+    if isinstance(value, ReturnedDict):
+        pairs = ((key if isinstance(key, str) else write_json(key), item) for key, item in value.pairs)
         return "{" + ", ".join(f"{json.dumps(key)}: {write_json(item)}" for key, item in pairs) + "}"
-    if isinstance(value, dict):
-        return write_json(value["set"])
+    if isinstance(value, ReturnedSet):
+        return write_json(value.items)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(write_json, value)) + "]"
     if isinstance(value, int) and value.bit_length() > 3 * _DIGITS_PYTHON_READS:

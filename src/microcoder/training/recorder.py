@@ -165,6 +165,7 @@ def summarise_step(
         truncated_share=_share(sample.rollout.is_truncated for sample in samples),
         masked_share=_share(bool(sample.masked_why) for sample in samples),
         no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
+        unread_fence_share=_share(_has_unread_fence(sample) for sample in samples),
         unscored_share=_share(sample.reward is None for sample in samples),
         zero_variance_share=_share(not has_signal([s.reward for s in group]) for group in scored_P_G),
         outcomes=count_outcomes(samples),
@@ -225,6 +226,11 @@ def _write_samples(path: Path, scored_P_G: Groups, metrics: StepMetrics | Evalua
 
 def _diversity(scored_P_G: Groups) -> float | None:
     return measure_diversity([[sample.rollout.token_ids for sample in group] for group in scored_P_G])
+
+
+def _has_unread_fence(sample: ScoredRollout) -> bool:
+    has_fence = any(fence in sample.rollout.completion for fence in ("```", "~~~"))
+    return sample.program.code is None and has_fence and not sample.rollout.is_truncated
 
 
 def _share(claims: Iterable[bool]) -> float:

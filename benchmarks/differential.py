@@ -1,0 +1,258 @@
+"""The fast judge against the specification (`evaluator/reference.py`): every test of every program, the same outcome.
+
+    python benchmarks/differential.py OUT.jsonl --contests FOLDER --leetcode FILE.jsonl.gz ... --livecodebench lcb_eval
+
+Programs: Python and C++ submissions of contest packages, right and wrong (as for benchmarks/contests.py), references
+of LeetCodeDataset, and mutants of both, what two models answered to LiveCodeBench (with the tests that
+benchmarks/livecodebench.py finds), and the hostile, forging and stateful programs of the tests. Where the two differ,
+both judge again, and the difference is explained:
+
+| explained as | it means                                                                                     |
+|--------------|----------------------------------------------------------------------------------------------|
+| `time`       | one of them met a limit of time, and the other came close to it: a busy machine                 |
+| `random`     | the reference itself says one thing, then another: the program draws lots, or reads a clock     |
+| `gone`       | judged again, both say the same                                                                 |
+| `real`       | each repeats what it said: a fault of the fast judge or of the specification                    |
+
+OUT.jsonl has a line a program; started again, what it holds is not judged again. Two may run at once, by `--part 1/2`
+and `--part 2/2` into files of their own; `--report` adds files up. Ends with status 1 where a difference is real.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import json
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, zip_longest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import contests
+import livecodebench
+
+from evaluator import safety_suites, stateful_programs  # pyrefly: ignore[missing-module-attribute]
+from microcoder.dataset.benchmarks import read_livecodebench
+from microcoder.dataset.collect import collect_row
+from microcoder.dataset.sources import list_shards, open_source, read_shard
+from microcoder.errors import DataError
+from microcoder.evaluator import Judge
+from microcoder.evaluator.reference import judge_by_reference
+from microcoder.formats.candidates import Rejection
+from microcoder.syntax import parse_source
+from microcoder.types import Outcome, Problem, Program, Verdict
+
+Case = tuple[str, Program, Problem]
+LIMIT_SECONDS = 2.0
+MOST_TESTS, REPEATED, AGAIN = 12, 4, 2
+CLOSE = 0.4
+"""Share of a limit beyond which a test came close to it: this machine has neighbours."""
+_OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+
+
+def read_contests(folder: Path, language: str) -> Iterator[Case]:
+    """Yield the submissions of problem packages in a language, and of the Python ones a mutant."""
+    for package in contests.read_packages(folder):
+        if isinstance(package, Rejection) or contests.find_obstacle(package):
+            continue
+        for number, solution in enumerate(package.solutions):
+            if solution.language != language:
+                continue
+            problem = contests.problem_of(package, solution.language, LIMIT_SECONDS)
+            problem = problem.model_copy(update={"tests": problem.tests[:MOST_TESTS]})
+            name = f"{package.id} {number} {solution.name}"
+            yield name, Program(solution.code, solution.language), problem
+            if solution.language == "python":
+                yield f"{name} mutant", Program(mutate(solution.code)), problem
+
+
+def read_leetcode(paths: Iterable[Path]) -> Iterator[Case]:
+    """Yield references, and each once more with something in it changed."""
+    for path in paths:
+        source = open_source(path, "leetcodedataset", name="leetcode")
+        for row in (row for shard in list_shards(source, 1) for row in read_shard(source, shard)):
+            found = collect_row(source, row)
+            if isinstance(found, Rejection) or not (found.solutions and found.tests):
+                continue
+            problem = Problem(
+                id=found.id,
+                tests=found.tests[:MOST_TESTS],
+                fn_name=found.fn_name,
+                call=found.call,
+                checker=found.checker,
+                time_limit_seconds=LIMIT_SECONDS,
+            )
+            code = found.solutions[0].code
+            yield f"{path.name} {found.id}", Program(code), problem
+            yield f"{path.name} {found.id} mutant", Program(mutate(code)), problem
+
+
+def read_answers(folder: Path) -> Iterator[Case]:
+    """Yield the answers of two models to LiveCodeBench."""
+    models = livecodebench.read_submissions(folder)
+    names = next(iter(models.values()))
+    rows = [livecodebench.publish([answers[name] for answers in models.values()]) for name in names]
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "test.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
+        for question in read_livecodebench(path):
+            problem = question.load().model_copy(update={"time_limit_seconds": LIMIT_SECONDS})
+            problem = problem.model_copy(update={"tests": problem.tests[:MOST_TESTS]})
+            for model, answers in models.items():
+                for number, code in enumerate(answers[question.id]["code_list"]):
+                    yield f"{model} {question.id} {number}", Program(code), problem
+
+
+def read_suites() -> Iterator[Case]:
+    """Yield the programs of the tests, each with several tests."""
+    for make_case, names in (
+        (safety_suites.hostile_case, safety_suites.HOSTILE),
+        (safety_suites.forging_case, safety_suites.FORGERIES),
+    ):
+        for name in names:
+            case = make_case(name)
+            seconds = min(case.problem.time_limit_seconds, LIMIT_SECONDS)
+            changes = {"tests": case.problem.tests * REPEATED, "time_limit_seconds": seconds}
+            if safety_suites.can_be_judged(case):
+                yield name, case.attempt, case.problem.model_copy(update=changes)
+    for name, code in {**stateful_programs.SCREENED, **stateful_programs.RESET}.items():
+        for outputs in (["new"] * 5, ["new", "new", "left", "left", "left"]):
+            tests = [{"input": "1 2\r\n3\nzzz\n", "output": output} for output in outputs]
+            problem = Problem(id="stateful", tests=tests, time_limit_seconds=LIMIT_SECONDS)
+            yield f"{name}, {outputs[-1]}", Program(code), problem
+
+
+def mutate(code: str) -> str:
+    """Return a program with one operator, or one number, changed: always the same one."""
+    try:
+        tree = parse_source(code)
+    except (SyntaxError, ValueError):
+        return code + "\nraise ValueError"
+    places = [node for node in ast.walk(tree) if _is_changeable(node)]
+    if not places:
+        return code + "\nraise ValueError"
+    node = random.Random(code).choice(places)
+    if isinstance(node, ast.Constant):
+        node.value += 1  # pyrefly: ignore[unsupported-operation]
+    elif isinstance(node, ast.BinOp):
+        node.op = _OPERATORS[type(node.op)]()  # pyrefly: ignore[bad-assignment, bad-index]
+    elif isinstance(node, ast.Compare):
+        node.ops[0] = _OPERATORS[type(node.ops[0])]()  # pyrefly: ignore[unsupported-operation, bad-index]
+    return ast.unparse(tree)
+
+
+def _is_changeable(node: ast.AST) -> bool:
+    if isinstance(node, ast.Constant):
+        return type(node.value) is int
+    if isinstance(node, ast.BinOp):
+        return type(node.op) in _OPERATORS
+    return isinstance(node, ast.Compare) and type(node.ops[0]) in _OPERATORS
+
+
+def outcomes_of(verdict: Verdict) -> list[str]:
+    """Return the outcome of the program, and of each test."""
+    return [verdict.outcome.value, *(test.verdict.value for test in verdict.tests)]
+
+
+def explain(judge: Judge, program: Program, problem: Problem, fast: Verdict, slow: Verdict) -> str:
+    """Return why two verdicts of one program differ; empty where they do not."""
+    if outcomes_of(fast) == outcomes_of(slow):
+        return ""
+    longest = max((test.cpu_seconds for verdict in (fast, slow) for test in verdict.tests), default=0.0)
+    is_late = Outcome.TIME_LIMIT in {test.verdict for verdict in (fast, slow) for test in verdict.tests}
+    again = [judge.judge([program], [problem])[0] for _ in range(AGAIN)]
+    repeated = [by_reference(judge, program, problem) for _ in range(AGAIN)]
+    if any(outcomes_of(one) == outcomes_of(other) for one, other in zip(again, repeated, strict=True)):
+        is_steady = all(outcomes_of(one) == outcomes_of(slow) for one in repeated)
+        return "time" if is_late else "gone" if is_steady else "random"
+    if is_late and longest > CLOSE * problem.time_limit_seconds * judge.time_scale:
+        return "time"
+    return "real" if all(outcomes_of(one) == outcomes_of(slow) for one in repeated) else "random"
+
+
+def by_reference(judge: Judge, program: Program, problem: Problem) -> Verdict:
+    return judge_by_reference(program, problem, stop=judge.stop, time_scale=judge.time_scale)
+
+
+def mix(kinds: Mapping[str, Iterable[Case]]) -> Iterator[tuple[str, Case]]:
+    """Yield the cases of all kinds by turns, so that whatever was judged so far is a sample of everything."""
+    for turn in zip_longest(*kinds.values()):
+        yield from ((kind, case) for kind, case in zip(kinds, turn, strict=True) if case is not None)
+
+
+def compare(judge: Judge, cases: Iterable[tuple[str, Case]], done: set[str], out: Path) -> None:
+    """Judge each program by both, and add a line about it."""
+    for kind, (name, program, problem) in cases:
+        key = f"{kind}: {name}"
+        if key in done:
+            continue
+        try:
+            (fast,) = judge.judge([program], [problem])
+        except DataError as error:
+            row = {"name": key, "refused": str(error)[:200]}
+        else:
+            slow = by_reference(judge, program, problem)
+            row = {"name": key, "outcome": slow.outcome.value, "tests": len(slow.tests)}
+            if why := explain(judge, program, problem, fast, slow):
+                row |= {"why": why, "fast": outcomes_of(fast), "slow": outcomes_of(slow)}
+                row |= {"fast detail": fast.detail, "slow detail": slow.detail}
+        with out.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def report(paths: Iterable[Path]) -> int:
+    """Print the sums and every difference of some files; return how many differences are real."""
+    rows = {row["name"]: row for path in paths for row in map(json.loads, path.read_text().splitlines())}
+    counts: Counter[str] = Counter()
+    for row in rows.values():
+        counts["programs"] += 1
+        counts[f"of {row['name'].partition(':')[0]}"] += 1
+        counts["tests"] += row.get("tests", 0)
+        counts[f"reference: {row.get('outcome', 'refused')}"] += 1
+        if "why" in row:
+            counts[f"differ: {row['why']}"] += 1
+            print(json.dumps(row))
+    print(json.dumps(counts))
+    return counts["differ: real"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, nargs="+", help="the file to write; with --report, those to add up")
+    parser.add_argument("--contests", type=Path)
+    parser.add_argument("--leetcode", type=Path, nargs="+", default=[])
+    parser.add_argument("--livecodebench", type=Path, help="the folder of lcb_eval")
+    parser.add_argument("--skip-suites", action="store_true")
+    parser.add_argument("--most", type=int, help="programs of each kind at most")
+    parser.add_argument("--part", default="1/1", help="such as 1/2: every second program, from the first")
+    parser.add_argument("--stop", default="first_limit", choices=("first_failure", "first_limit", "never"))
+    parser.add_argument("--report", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.report:
+        sys.exit(1 if report(arguments.out) else 0)
+    sys.set_int_max_str_digits(50_000)
+    out: Path = arguments.out[0]
+    done = {json.loads(line)["name"] for line in out.read_text().splitlines()} if out.exists() else set()
+    first, every = map(int, arguments.part.split("/"))
+    kinds = {
+        "suites": iter(()) if arguments.skip_suites else read_suites(),
+        "livecodebench": read_answers(arguments.livecodebench) if arguments.livecodebench else iter(()),
+        "leetcode": read_leetcode(arguments.leetcode),
+        "contests": read_contests(arguments.contests, "python") if arguments.contests else iter(()),
+    }
+    builds = {"built": read_contests(arguments.contests, "cpp") if arguments.contests else iter(())}
+    with Judge(stop=arguments.stop, workers=1, cache_size=0) as judge, contextlib.suppress(KeyboardInterrupt):
+        for some in (kinds, builds):  # Programs that are built take most of the time.
+            parts = {kind: islice(cases, first - 1, arguments.most, every) for kind, cases in some.items()}
+            compare(judge, mix(parts), done, out)
+    sys.exit(1 if report([out]) else 0)
+
+
+if __name__ == "__main__":
+    main()
