@@ -52,7 +52,7 @@ from microcoder.types import CHECKER_CRASHED, CHECKER_FAULT, Checker, Outcome, P
 OUTPUT_MIB, SCRATCH_MIB, LARGE_SCRATCH_MIB, SPARE_MEMORY_MIB = 16, 16, 256, 640
 """What a test may write to a stream and to its folder (more where its streams are files there, or it builds or checks),
 and its address space beyond the limit on resident memory."""
-CHECKER_SECONDS, CHECKER_MIB = 30.0, 1024
+CHECKER_SECONDS, CHECKER_MIB = 10.0, 1024
 _VALUE_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
 """A returned value beyond both limits is wrong unread."""
 _LIMITS = ("time_limit", "memory_limit", "output_limit", "process_limit", "sandbox_fault")
