@@ -19,6 +19,8 @@ from microcoder.types import Outcome, Repeat, TestResult
 _LEAST_TESTS, _MOST_TESTS, _MOST_BYTES = 2, 512, 4 << 20
 _MOST_CPU_SECONDS = 0.5
 """Of all tests behind the first of a process: an endless one among them costs so much more."""
+_MOST_LOGGED = 10
+"""Differences whose program is logged, of each worker: a policy that guesses makes thousands."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -61,6 +63,8 @@ class Sharing:
     def note_difference(self, code: str, test: int) -> None:
         """Count a test, by its number from 1, that was not accepted in a process that it shared, and then was."""
         self.differences += 1
+        if self.differences > _MOST_LOGGED:
+            return
         _LOG.warning(
             "microcoder: test %d of a program was not accepted in a process that tests share, and then it was, so the "
             "program is judged anew, a process a test, twice; unless its output is luck, please report it, and judge "
