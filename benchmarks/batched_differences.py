@@ -182,7 +182,7 @@ def main() -> None:
                     if counts["programs " + kind] % 50 == 0:
                         print(stop, dict(counts), file=sys.stderr, flush=True)
             done = together.statistics
-            for name in ("shared", "fallbacks", "rechecked", "differences"):
+            for name in ("shared", "fallbacks", "differences", "anew", "unrepeated"):
                 counts[f"{name} by the judge"] += getattr(done, name)
     print(json.dumps(dict(counts)))
     sys.exit(1 if counts["differences"] or counts["differences by the judge"] else 0)
