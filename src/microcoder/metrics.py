@@ -6,12 +6,12 @@ Everything but `seconds` is a function of the config and its seed, so two runs o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
-from microcoder.types import Outcome, Program, Rollout, Verdict
+from microcoder.types import Outcome, Program, Repeat, Rollout, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,15 @@ class StepMetrics:
     responses, see `SamplerMismatch`), `ratio_max`, `dropped_share`."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Mean of each of several rewards, without its weight; empty if there is one."""
+    uncounted: Mapping[str, float] = field(default_factory=dict)
+    """Share of the accepted programs that had a run of a test which did not count, by its reason (`types.Repeat`);
+    some reasons depend on how busy the machine was."""
+    anew_share: float = 0.0
+    """Share of rollouts judged anew, a process a test, twice, since a repeated test ended otherwise: by luck, or by a
+    fault of ours."""
+    unrepeated_share: float | None = None
+    """Share of rewards that do not repeat: of the sample of accepted programs of which some tests were run again, those
+    that were not accepted again; None if the sample is empty."""
     alarms: list[str] = field(default_factory=list)
     """Names of the early warnings that hold at this step (`microcoder.training.alarms`)."""
 
@@ -193,6 +202,20 @@ def count_methods(samples: Sequence[ScoredRollout]) -> dict[str, int]:
     """Count accepted tests by the comparison method that accepted them, and tests whose output broke a checker."""
     counted = Counter(test.method for sample in samples for test in sample.verdict.tests if test.method)
     return dict(sorted(counted.items()))
+
+
+def share_uncounted(verdicts: Iterable[Verdict]) -> dict[str, float]:
+    """Return the share of the accepted programs that had a run which did not count, by reason."""
+    reasons = [{str(run.reason) for run in verdict.uncounted} for verdict in verdicts if verdict.is_accepted]
+    counted = Counter(reason for found in reasons for reason in found)
+    return {reason: number / len(reasons) for reason, number in sorted(counted.items())}
+
+
+def share_unrepeated(verdicts: Iterable[Verdict]) -> float | None:
+    """Return the share of rewards that do not repeat, of the sample that was run again (None: there was none)."""
+    found = [{run.reason for run in verdict.uncounted} & {Repeat.PROBE, Repeat.PROBE_DIFFERS} for verdict in verdicts]
+    probed = [Repeat.PROBE_DIFFERS in reasons for reasons in found if reasons]
+    return sum(probed) / len(probed) if probed else None
 
 
 def summarise_mismatch(samples: Sequence[ScoredRollout]) -> dict[str, float]:

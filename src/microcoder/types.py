@@ -67,8 +67,6 @@ CHECKER_CRASHED = "checker_crashed"
 
 SIBLING_LIMIT = "sibling_limit"
 """The method of a test that was ended by a limit which other programs of its problem had set."""
-NOT_ALONE = "not_accepted_alone"
-"""The method of a test that was accepted in a process that tests share and, run again as a sample, not alone."""
 
 
 class TestCase(Record):
@@ -350,6 +348,40 @@ class TestResult:
     """The beginning of what a test that failed wrote or returned; None if the test passed or nothing is kept."""
 
 
+class Repeat(StrEnum):
+    """Why a test was run once more, and one of its runs did not count."""
+
+    SHARED_WRONG = "shared_wrong"
+    """It ended without being accepted in a process that it shared with earlier tests."""
+    SHARED_LOST = "shared_lost"
+    """The process that it shared with earlier tests died or was ended during it."""
+    SHARED_OVER = "shared_over"
+    """The process that it shared with other tests took more memory than one test may."""
+    NEAR_LIMIT = "near_limit"
+    """It ended a little beyond its time limit: timed again, alone on the machine."""
+    NEIGHBOURS = "neighbours"
+    """It ran out of time while the machine turned out to be busier than before."""
+    KILLED = "killed"
+    """It was killed by none of its limits."""
+    SANDBOX_DIED = "sandbox_died"
+    """The sandbox around it broke."""
+    JUDGED_ANEW = "judged_anew"
+    """A repeated test ended otherwise than before, so the whole program was judged anew, a process a test, twice."""
+    PROBE = "probe"
+    """The program belonged to the sample of accepted ones of which some tests are run again; it was accepted again."""
+    PROBE_DIFFERS = "probe_differs"
+    """The same, and it was not accepted again."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncountedRun:
+    """A run of a test that did not count."""
+
+    test: int
+    """Number of the test, from 1."""
+    reason: Repeat
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The judgement on one program: the first failing test decides."""
@@ -361,6 +393,8 @@ class Verdict:
     detail: str = ""
     isolation: str = ""
     """Isolation of the program: `full`, `degraded` or `unsafe`; empty if nothing was run."""
+    uncounted: tuple[UncountedRun, ...] = ()
+    """Every run of a test that did not count, in order, besides those in `tests`."""
 
     @property
     def tests_passed(self) -> int:

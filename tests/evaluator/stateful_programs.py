@@ -34,6 +34,31 @@ SCREENED = {
     "else 'new')",
     "a format that is made": "text = '{0.' + '_' + '_class__}'\nprint(text.format(1) and 'new')",
     "processor time": "import time\nprint('left' if time.process_time() > 9 else 'new')",
+    "the size of a constant": "import sys\ns = '\u00e9\u00e9\u00e9'\nbefore = sys.getsizeof(s)\n"
+    "try: ''.encode(s)\nexcept LookupError: pass\nprint('new' if before < 80 else 'left')",
+    "a clock": "import time\nprint('new' if time.time() else 'left')",
+    "the date": "from datetime import datetime\nprint('new' if datetime.now().year else 'left')",
+    "today": "import datetime\nd = datetime.date\nprint('new' if d.today() else 'left')",
+    "entropy": "import random\nprint('new' if random.Random().random() < 2 else 'left')",
+    "entropy by None": "import random\nx = None\nprint('new' if random.Random(x).random() < 2 else 'left')",
+    "entropy for all": "from random import *\nseed()\nprint('new' if random() < 2 else 'left')",
+    "entropy as a value": "import random\nfor f in (random.seed,): f()\nprint('new')",
+    "entropy of a class": "import random\nclass R(random.Random): pass\nprint('new' if R().random() < 2 else 'left')",
+    "entropy of the system": "from random import SystemRandom as R\nprint('new' if R().random() < 2 else 'left')",
+    "the hash of an object": "print('new' if hash(object()) * 16 & 0xfff == 2608 else 'left')",
+    "the hash of nothing": "f = hash\nprint('new' if f(None) else 'left')",
+    "an object by its text": "class A: pass\nprint('new' if str(A())[:9] == '<__main__' else 'left')",
+    "a function by its text": "def f(): pass\nprint('new' if str(f)[:9] == '<function' else 'left')",
+    "a representation": "class A: pass\na = A()\nprint('new' if f'{a!r}' else 'left')",
+    "super's representation": "class A:\n    def __str__(self): return super().__str__()\n"
+    "print('new' if A() else 'left')",
+    "super's hash": "class A:\n    def __eq__(self, other): return True\n"
+    "    def __hash__(self): return super().__hash__()\nprint('new' if {A()} else 'left')",
+    "the order of objects": "class A:\n    def __init__(self, n): self.n = n\n"
+    "s = set()\nfor n in range(9): s.add(A(n))\nprint('new' if [a.n for a in s] else 'left')",
+    "the order of functions": "def f(): pass\ndef g(): pass\nprint('new' if {f, g} else 'left')",
+    "what deepcopy remembers": "import copy\nmemo = {}\ncopy.deepcopy([[]], memo)\nprint('new' if memo else 'left')",
+    "where an array is": "from array import array\nprint('new' if array('i', [1]).buffer_info() else 'left')",
     "when stdin was made": "import os\nprint('new' if os.fstat(0).st_mtime else 'left')",
     "strings that are kept": "import sys\ns = ''.join(['ab', 'cd'])\nprint('new' if sys.intern(s) is s else 'left')",
     "strings that names keep": "from collections import namedtuple\ns = ''.join(['ab', 'cd'])\n"

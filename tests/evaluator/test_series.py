@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
+from microcoder.evaluator.sandbox import batch
 from microcoder.evaluator.sandbox.batch import GO_ON, pack_frame, unpack_frames
 from microcoder.evaluator.sandbox.protocol import Result
 from microcoder.evaluator.series import Series
@@ -33,10 +34,19 @@ def test_inputs_are_there_once_the_first_test_was_right() -> None:
     assert os.fstat(inputs).st_size == 0
     assert _ask(series, questions) == GO_ON
     assert os.pread(inputs, 100, 0).endswith(b"23")
-    os.write(frames, pack_frame(0, b"b"))
+    os.write(frames, pack_frame(0, b"b") + pack_frame(batch.ENDED, b""))
     shared = series.finish(ENDED)
     assert (series.num_ended, series.first, shared.cpu_us, shared.wall_us) == (2, (0, b"a"), 450, 600)
-    assert series.is_complete
+    assert (series.has_wrong, series.has_lost) == (False, False)
+
+
+def test_a_process_that_ends_during_a_test_has_lost_it_whatever_its_exit_code() -> None:
+    series = _series({b"a", b"b"})
+    _, _, frames, _ = series.open(-1)
+    os.write(frames, pack_frame(0, b"a"))
+    series.finish(ENDED)
+    assert series.has_lost
+    assert not series.is_out_of_time
 
 
 def test_a_wrong_test_ends_its_process_and_nothing_behind_it_is_looked_at() -> None:
@@ -48,7 +58,7 @@ def test_a_wrong_test_ends_its_process_and_nothing_behind_it_is_looked_at() -> N
         assert os.fstat(inputs).st_size == 0
         assert series.finish(ENDED).exit_code == status
         assert series.num_ended == 1
-        assert not series.is_complete
+        assert series.has_wrong
 
 
 def test_more_tests_than_were_asked_for_do_not_count() -> None:
@@ -95,6 +105,6 @@ def test_a_series_that_is_run_again_begins_anew() -> None:
     os.write(frames, pack_frame(0, b"x"))
     series.finish(ENDED)
     _, _, frames, _ = series.open(-1)
-    os.write(frames, pack_frame(0, b"a"))
+    os.write(frames, pack_frame(0, b"a") + pack_frame(batch.ENDED, b""))
     series.finish(ENDED)
-    assert series.is_complete
+    assert (series.has_wrong, series.has_lost) == (False, False)

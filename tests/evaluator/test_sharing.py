@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from microcoder.evaluator import Judge, sharing
+from microcoder.evaluator import Judge, sharing, tries
 from microcoder.evaluator.batching import find_obstacle
-from microcoder.types import NOT_ALONE, Call, Outcome, Problem, Program, TestResult
+from microcoder.types import Call, Outcome, Problem, Program, Repeat, TestResult
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
 from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
@@ -28,7 +28,13 @@ ALLOWED = {
     "local names": "from math import *\ndef f(path, count):\n    log = path + count\n    return log\nprint(f(1, 2))",
     "sorted lists": "from sortedcontainers import SortedList\ns = SortedList([3, 1])\ns.add(2)\nprint(s[0], *s)",
     "text to fill": "import textwrap\nfrom textwrap import dedent\nprint(textwrap.fill('a b c', 3), dedent(' a'))",
-    "clocks": "import time\nprint(time.time() > 0, time.perf_counter() > 0)",
+    "a pause": "import time\ntime.sleep(0.001)\nprint(1)",
+    "seeded random numbers": "import random\nrandom.seed(7)\nprint(random.Random(5).random(), random.random())",
+    "dates": "from datetime import date, timedelta\nprint(date(2024, 2, 28) + timedelta(2))",
+    "its own names": "def f(hash, repr):\n    return hash + repr\nclass A(object):\n    def now(self): return 1\n"
+    "print(f(1, 2), A().now())",
+    "objects without sets": "class A:\n    def __init__(self): self.x = 1\nprint(A().x, [A().x for _ in range(2)])",
+    "sets without objects": "class Solution:\n    def f(self, a): return {*a}\nprint(set(input().split()))",
 }
 
 
@@ -113,40 +119,28 @@ def test_functions_share_a_process_and_start_anew(together: Judge, alone: Judge)
         assert _outcomes(together, one, problem) == _outcomes(alone, one, problem)
 
 
-def test_a_sample_of_shared_processes_is_run_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "_SAMPLED_SHARE", 1.0)
-    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(5)), time_limit_seconds=5.0)
-    with Judge(workers=1, cache_size=0, time_scale=1.0) as judge:
-        (verdict,) = judge.judge([Program("print(input())")], [problem])
-        assert verdict.is_accepted
-        assert judge.statistics.rechecked == 5
-        assert judge.statistics.differences == 0
+def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tries, "_PROBED_SHARE", 1.0)
+    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(9)), time_limit_seconds=5.0)
+    for batch_tests in (True, False):
+        with Judge(workers=1, cache_size=0, time_scale=1.0, batch_tests=batch_tests) as judge:
+            (verdict,) = judge.judge([Program("print(input())")], [problem])
+            assert verdict.is_accepted
+            probed = [run.test for run in verdict.uncounted if run.reason is Repeat.PROBE]
+            assert len({*probed}) == len(verdict.uncounted) == 4
+            assert (judge.statistics.probed, judge.statistics.unrepeated, judge.statistics.anew) == (1, 0, 0)
 
 
-def test_a_test_that_is_not_accepted_alone_counts_as_such_and_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    # With nothing screened and all run again: the clock of the process tells tests apart.
-    monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
-    monkeypatch.setattr(sharing, "_SAMPLED_SHARE", 1.0)
-    code = "import time\nend = time.process_time() + 0.02\nstart = time.process_time()\n" + (
-        "print('left' if start > 0.06 else 'new')\nwhile time.process_time() < end: pass"
-    )
-    outputs = ("new", "new", "new", "new", "left", "left")
-    with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
-        (verdict,) = judge.judge([Program(code)], [_problem(outputs)])
-        differences = judge.statistics.differences
-    assert not verdict.is_accepted
-    assert (differences > 0) == (verdict.tests[-1].method == NOT_ALONE)
-
-
-def test_a_first_test_that_is_accepted_alone_only_counts_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_accepted_by_sharing_a_process_alone_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     # With nothing screened and all run again: the files that a shared process holds tell it.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
-    monkeypatch.setattr(sharing, "_SAMPLED_SHARE", 1.0)
+    monkeypatch.setattr(tries, "_PROBED_SHARE", 1.0)
     code = "import os\ntry: print('left', os.fstat(4) and '')\nexcept OSError: print('new')"
     with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
-        (verdict,) = judge.judge([Program(code)], [_problem(("new", "new", "new"))])
-        assert verdict.is_accepted
-        assert judge.statistics.differences > 0
+        (verdict,) = judge.judge([Program(code)], [_problem(("left", "left", "left"))])
+        assert not verdict.is_accepted
+        assert {run.reason for run in verdict.uncounted} == {Repeat.PROBE_DIFFERS, Repeat.JUDGED_ANEW}
+        assert (judge.statistics.probed, judge.statistics.unrepeated, judge.statistics.anew) == (1, 1, 1)
 
 
 def test_what_fails_first_is_judged_in_the_process_that_it_would_have_shared(together: Judge, alone: Judge) -> None:

@@ -55,7 +55,7 @@ def test_each_alarm_by_what_it_is_for() -> None:
     assert names(replace(HEALTHY, no_code_share=0.6)) == ["no_code"]
     assert names(replace(HEALTHY, zero_variance_share=1.0)) == ["all_groups_flat"]
     assert names(replace(HEALTHY, unscored_share=0.02)) == ["sandbox_faults"]
-    assert names(replace(HEALTHY, methods={"not_accepted_alone": 1})) == ["shared_processes_differ"]
+    assert names(replace(HEALTHY, anew_share=0.001)) == ["rewards_do_not_repeat"]
     seen = {"logp_difference": 0.01, "ratio": 1.0, "ratio_max": 1.4, "weight": 1.0, "dropped_share": 0.0}
     assert names(replace(HEALTHY, mismatch=seen)) == []
     assert names(replace(HEALTHY, mismatch={**seen, "weight": 0.6})) == ["sampler_differs"]

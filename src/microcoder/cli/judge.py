@@ -25,7 +25,7 @@ from microcoder.evaluator.verdict_files import VerdictFile, digest_input
 from microcoder.types import CHECKER_CRASHED, Outcome, Verdict
 
 _DEFAULTS = JudgeOptions()
-_OF_SHARING = ("shared", "fallbacks", "rechecked", "differences")
+_OF_SHARING = ("shared", "fallbacks", "differences", "anew", "probed", "unrepeated")
 
 
 def judge(
@@ -155,6 +155,7 @@ def _summarise(verdicts: VerdictFile, num_found: int, seconds: float) -> dict[st
         "num_judged": len(verdicts.done) - num_found,
         "verdicts": {outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]},
         "checker_crashes": sum(_is_checker_crash(row) for row in verdicts.done.values()),
+        "uncounted": _share_uncounted(list(verdicts.done.values())),
         "seconds": round(seconds, 3),
         "isolation": verdicts.isolation,
     }
@@ -163,6 +164,13 @@ def _summarise(verdicts: VerdictFile, num_found: int, seconds: float) -> dict[st
 def _is_checker_crash(row: dict[str, Any]) -> bool:
     failed = next((test for test in row["tests"] if test["verdict"] != Outcome.ACCEPTED), None)
     return failed is not None and failed["method"] == CHECKER_CRASHED
+
+
+def _share_uncounted(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the share of accepted programs with a run of a test that did not count, by reason."""
+    accepted = [row for row in rows if row["verdict"] == Outcome.ACCEPTED]
+    counted = Counter(reason for row in accepted for reason in {run["reason"] for run in row.get("uncounted", ())})
+    return {reason: round(number / len(accepted), 6) for reason, number in sorted(counted.items())}
 
 
 def _print_summary(output: Path, summary: dict[str, Any]) -> None:
@@ -177,6 +185,9 @@ def _print_summary(output: Path, summary: dict[str, Any]) -> None:
             "type the same command again to judge only these",
             file=sys.stderr,
         )
+    if summary["uncounted"]:
+        shares = ", ".join(f"{reason} {share:.2%}" for reason, share in summary["uncounted"].items())
+        print(f"accepted programs with a run of a test that did not count: {shares}")
     if summary["checker_crashes"]:
         print(
             f"microcoder: {summary['checker_crashes']} wrong answers crashed the problem's checker, which accepts the "

@@ -101,7 +101,11 @@ def _step_facts(metrics: StepMetrics) -> list[str]:
         f"no code {metrics.no_code_share:.0%}",
         f"same reward {metrics.zero_variance_share:.0%}",
     ]
-    return [*facts, f"UNSCORED {metrics.unscored_share:.1%}"] if metrics.unscored_share else facts
+    if metrics.unscored_share:
+        facts.append(f"UNSCORED {metrics.unscored_share:.1%}")
+    if metrics.unrepeated_share:
+        facts.append(f"REWARDS THAT DO NOT REPEAT {metrics.unrepeated_share:.1%}")
+    return facts
 
 
 def _evaluation_line(metrics: EvaluationMetrics) -> str:

@@ -24,9 +24,12 @@ from microcoder.evaluator.sandbox.batch import MODULES, PACKAGES
 from microcoder.evaluator.sandbox.functions import prelude_names
 from microcoder.evaluator.sharing_names import (
     CALLED_ON_SUPER,
+    CLOCKS,
     METHODS,
+    SEEDED,
     STREAM_ARGUMENTS,
     SYS_REPLACED,
+    TELLING_ADDRESSES,
     Obstacle,
     check_attribute,
     check_member,
@@ -43,6 +46,11 @@ _REACHING_FIELD = re.compile(r"\{[^{}]*[.\[]")
 """A replacement field that names an attribute or an item; numbers have their dots behind a colon."""
 _INTERNING = (("collections", "namedtuple"), ("typing", "NamedTuple"))
 """These keep strings for as long as the process lives, so they are for calling with names that the source spells."""
+_FOR_CALLING = (_INTERNING[0], ("copy", "deepcopy"), *SEEDED)
+"""What is not to be had as a value: it is safe by its arguments."""
+_SHOWING = frozenset(("print", "str", "format"))
+_SETS = frozenset(("set", "frozenset"))
+_REPR_CONVERSIONS = (ord("r"), ord("a"))
 Function = ast.FunctionDef | ast.Lambda
 
 
@@ -85,10 +93,20 @@ class _Screen(ast.NodeVisitor):
         self._imported: dict[str, tuple[str, str]] = {}
         """Name in the program to the module, and the name inside it; an empty one for the module itself."""
         self._scopes: list[_Scope] = []
+        self._nameless: set[str] = set()
+        """Functions and classes of the program that show by their address, or whose objects do."""
+        self._plain_classes: set[str] = set()
+        """Classes of the program whose objects are told apart by their address."""
+        self._seen: set[str] = set()
+        """Of `a clock`, `datetime`, `a set`, `objects`: two of them may be one too many."""
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
         for inner in _all_in([node]):
+            if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
+                self._nameless.add(inner.name)
+                if isinstance(inner, ast.ClassDef) and _is_plain_class(inner):
+                    self._plain_classes.add(inner.name)
             if isinstance(inner, ast.Import):
                 self._import_modules(inner)
             elif isinstance(inner, ast.ImportFrom):
@@ -97,6 +115,10 @@ class _Screen(ast.NodeVisitor):
                 for name in _bound_names(inner):
                     check_name(name)
         self.generic_visit(node)
+        if {"a clock", "datetime"} <= self._seen:
+            raise Obstacle("it asks for the time")
+        if {"a set", "objects"} <= self._seen:
+            raise Obstacle("it may have sets of objects, which stand there by their addresses")
 
     def visit(self, node: ast.AST) -> None:
         """Go the way of the class above, without making up the name of a method for each node."""
@@ -144,12 +166,16 @@ class _Screen(ast.NodeVisitor):
             if name.startswith("__") and name not in METHODS:
                 raise Obstacle(f"it defines {name}")
         self._scopes.append(_Scope(frozenset(), _names_from_elsewhere(_of_this_scope(node.body))))
-        self.generic_visit(node)
+        for child in _children(node):
+            if not (child in node.bases and isinstance(child, ast.Name) and child.id == "object"):
+                self.visit(child)
         self._scopes.pop()
 
     def visit_Name(self, node: ast.Name) -> None:
         """A module is never a value, nor is what makes classes."""
         check_name(node.id)
+        if node.id in self._plain_classes and isinstance(node.ctx, ast.Load) and not self._is_own(node.id):
+            self._seen.add("objects")
         module, inside = self._library(node.id)
         if module and not inside:
             raise Obstacle(f"it holds the module {module}")
@@ -159,8 +185,42 @@ class _Screen(ast.NodeVisitor):
         elif module:
             check_member(module, inside)
             _check_is_value(module, inside)
-        elif node.id == "type" and isinstance(node.ctx, ast.Load) and not self._is_own("type"):
-            raise Obstacle("it holds type")
+        elif isinstance(node.ctx, ast.Load) and not self._is_own(node.id):
+            if node.id == "type":
+                raise Obstacle("it holds type")
+            if node.id in TELLING_ADDRESSES:
+                raise Obstacle(f"it names {node.id}")
+            if node.id in _SETS:
+                self._seen.add("a set")
+
+    def visit_Set(self, node: ast.Set) -> None:
+        """What stands in one may do so by its address."""
+        self._refuse_nameless(node.elts)
+        self._seen.add("a set")
+        self.generic_visit(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> None:
+        """What stands in one may do so by its address."""
+        self._refuse_nameless([node.elt])
+        self._seen.add("a set")
+        self.generic_visit(node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> None:
+        """A text may tell an address."""
+        if node.conversion in _REPR_CONVERSIONS:
+            raise Obstacle("it shows a representation")
+        self._refuse_nameless([node.value])
+        self.generic_visit(node)
+
+    def _refuse_nameless(self, shown: Sequence[ast.expr]) -> None:
+        """Refuse what shows by its address."""
+        for one in shown:
+            if isinstance(one, ast.Name) and one.id in self._nameless and not self._is_own(one.id):
+                raise Obstacle(f"it shows {one.id}, which has an address for a name")
+            if isinstance(one, (ast.Lambda, ast.GeneratorExp)):
+                raise Obstacle("it shows an address")
+            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in self._plain_classes:
+                raise Obstacle(f"it shows an object of {one.func.id}")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Of modules, plain members; of anything else, no attribute of the interpreter's own."""
@@ -180,6 +240,8 @@ class _Screen(ast.NodeVisitor):
             raise Obstacle(f"it names {node.attr} of {module}")
         if not (node.attr in CALLED_ON_SUPER and _is_super(node.value)):
             check_attribute(node.attr)
+        if node.attr in CLOCKS:
+            self._seen.add("a clock")
         if node.attr == "format" and not _is_plain_format(node.value):
             raise Obstacle("it formats by a text that it makes")
         if node.attr == "st_size" and isinstance(node.value, ast.Call) and self._callee(node.value) == ("os", "fstat"):
@@ -197,12 +259,19 @@ class _Screen(ast.NodeVisitor):
         elif callee in _INTERNING:
             if not all(_is_spelled(argument) for argument in (*node.args, *(one.value for one in node.keywords))):
                 raise Obstacle(f"it makes names for {inside}")
+        elif callee == ("copy", "deepcopy") and (len(node.args) + len(node.keywords) > 1 or _has_star(node)):
+            # What it takes besides is a table by addresses.
+            raise Obstacle("it calls deepcopy with a memo")
+        elif callee in SEEDED and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value):
+            raise Obstacle(f"it calls random.{inside} without a number to begin with")
         elif module == "enum" and len(node.args) + len(node.keywords) > 1:
             raise Obstacle(f"it calls {inside}")
         elif isinstance(node.func, ast.Name) and node.func.id == "isinstance":
             self._visit_operands(node.args)
             return
-        else:
+        elif callee not in _FOR_CALLING:
+            if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
+                self._refuse_nameless(node.args)
             self.visit(node.func)
         for argument in (*node.args, *node.keywords):
             self.visit(argument)
@@ -238,7 +307,10 @@ class _Screen(ast.NodeVisitor):
         """Return the module, and the name inside it, that a name may stand for; empty if it is the program's."""
         if self._is_own(name):
             return "", ""
-        return self._imported.get(name) or self._given.get(name) or ("", "")
+        meaning = self._imported.get(name) or self._given.get(name) or ("", "")
+        if meaning[0] == "datetime":
+            self._seen.add("datetime")
+        return meaning
 
     def _is_own(self, name: str) -> bool:
         for scope in reversed(self._scopes):
@@ -289,7 +361,7 @@ _VISITORS: dict[type, Callable[[_Screen, Any], None]] = {
 
 
 def _check_is_value(module: str, name: str) -> None:
-    if (module == "os" and name in STREAM_ARGUMENTS) or (module, name) in _INTERNING[:1]:
+    if (module == "os" and name in STREAM_ARGUMENTS) or (module, name) in _FOR_CALLING:
         raise Obstacle(f"it holds {module}.{name}")
 
 
@@ -297,6 +369,16 @@ def _check_descriptor(name: str, node: ast.Call) -> None:
     first = node.args[0] if node.args else None
     if node.keywords or not isinstance(first, ast.Constant) or first.value not in STREAM_ARGUMENTS.get(name, ()):
         raise Obstacle(f"it calls os.{name}")
+
+
+def _has_star(node: ast.Call) -> bool:
+    return any(isinstance(argument, ast.Starred) for argument in node.args)
+
+
+def _is_plain_class(node: ast.ClassDef) -> bool:
+    """Whether its objects have nothing but an address to be told apart by, as far as its source says."""
+    own = {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
+    return all(isinstance(base, ast.Name) for base in node.bases) and "__hash__" not in own
 
 
 def _is_super(node: ast.expr) -> bool:

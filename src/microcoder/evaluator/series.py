@@ -9,8 +9,8 @@ import socket
 from collections.abc import Callable, Sequence
 
 from microcoder.evaluator.inputs import write_all
-from microcoder.evaluator.sandbox.batch import GO_ON, HEAD_BYTES, pack_inputs, unpack_frames
-from microcoder.evaluator.sandbox.protocol import FINISHED, Result
+from microcoder.evaluator.sandbox.batch import ENDED, GO_ON, HEAD_BYTES, pack_inputs, unpack_frames
+from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, FINISHED, Result
 
 _MOST_QUESTIONS = 64
 """Maximum number of questions: one whenever the number of tests has doubled."""
@@ -42,18 +42,23 @@ class Series:
         """How the process ended, all of its tests together."""
         self._later_inputs = later_inputs
         self._is_right = is_right
-        self._has_wrong = False
+        self.has_wrong = False
+        """Whether the last one that was looked at is not right."""
+        self._has_ended = False
         self._position = self._num_questions = 0
         self._files: list[int] = []
         self._stdout = -1
         self._asked: socket.socket | None = None
 
     @property
-    def is_complete(self) -> bool:
-        """Whether it ended well, with nothing wrong in it and nothing changed; there may have been no time for all."""
-        result = self.result
-        is_well = result is not None and result.expired == FINISHED and not (result.signal or result.exit_code)
-        return is_well and self.num_ended > 0 and not self._has_wrong
+    def has_lost(self) -> bool:
+        """Whether the process ended during a test behind the first, which then left nothing to look at."""
+        return self.num_ended > 0 and not self.has_wrong and not self._has_ended
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether it was ended for its CPU time."""
+        return self.result is not None and self.result.expired == CPU_EXPIRED
 
     def open(self, stdout: int) -> list[int]:
         """Return new descriptors for the process: later stdin, inputs, frames, questions.
@@ -61,7 +66,8 @@ class Series:
         Args:
             stdout: where the first test's output is; -1 if that comes in its frame.
         """
-        self.first, self.num_ended, self.result, self._has_wrong = None, 0, None, False
+        self.first, self.num_ended, self.result = None, 0, None
+        self.has_wrong = self._has_ended = False
         self._position = self._num_questions = 0
         self._asked, theirs = socket.socketpair()
         self._stdout = stdout
@@ -108,21 +114,23 @@ class Series:
         with contextlib.suppress(OSError):
             asked.recv(1)
             self._look()
-            if self._num_questions == 1 and not self._has_wrong:
+            if self._num_questions == 1 and not self.has_wrong:
                 write_all(self._files[1], pack_inputs(self._later_inputs))
-            asked.send(b"-" if self._has_wrong else GO_ON)
+            asked.send(b"-" if self.has_wrong else GO_ON)
 
     def _look(self) -> None:
         """Judge the frames that are new, up to one that is not right."""
         frames = self._files[2]
         content = os.pread(frames, os.fstat(frames).st_size - self._position, self._position)
         for status, output in unpack_frames(content):
-            if self._has_wrong or self.num_ended > len(self._later_inputs):
-                return
             self._position += HEAD_BYTES + len(output)
+            if status == ENDED:
+                self._has_ended = True
+            if self._has_ended or self.has_wrong or self.num_ended > len(self._later_inputs):
+                return
             if not self.num_ended:
                 if self._stdout >= 0:
                     output = os.pread(self._stdout, os.fstat(self._stdout).st_size, 0)
                 self.first = status, output
-            self._has_wrong = not self._is_right(self.num_ended, status, output)
+            self.has_wrong = not self._is_right(self.num_ended, status, output)
             self.num_ended += 1

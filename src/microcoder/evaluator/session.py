@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -29,8 +30,9 @@ from microcoder.evaluator.sharing import Sharing, Together
 from microcoder.evaluator.statistics import Counts
 from microcoder.evaluator.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.evaluator.timing import TimedRuns, was_killed
+from microcoder.evaluator.tries import Loss, Tries, choose_probed
 from microcoder.evaluator.turns import Gate, WorkerTurn
-from microcoder.types import CHECKER_FAULT, Checker, Outcome, Program, TestResult, Verdict
+from microcoder.types import CHECKER_FAULT, Checker, Outcome, Program, Repeat, TestResult, UncountedRun, Verdict
 
 StopRule = Literal["first_failure", "first_limit", "never"]
 """When a program's remaining tests are skipped.
@@ -50,6 +52,7 @@ _LIMITS = (
 )
 _LARGE_STDIN_BYTES = 8 << 20
 _CHECKS = SandboxKind(is_large=True)
+_LOG = logging.getLogger(__name__)
 
 
 class Abandoned(Exception):
@@ -112,7 +115,7 @@ class Session:
         """Counts of tests that shared a process."""
         self.call_stack = ""
         """What the plain sandbox says of the call stack, see `Sandbox`."""
-        self._checker_retries = self._missing_packages = 0
+        self._checker_retries = self._missing_packages = self._anew = self._probed = self._unrepeated = 0
 
     @property
     def counts(self) -> Counts:
@@ -125,8 +128,10 @@ class Session:
             blind=waits.blind,
             shared=sharing.shared,
             fallbacks=sharing.fallbacks,
-            rechecked=sharing.rechecked,
             differences=sharing.differences,
+            anew=self._anew,
+            probed=self._probed,
+            unrepeated=self._unrepeated,
             lowered=timed.lowered,
             missing_packages=self._missing_packages,
         )
@@ -160,18 +165,18 @@ class Session:
         total = len(prepared.tests)
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
-        results: list[TestResult] = []
+        tries = Tries()
         self._timed.begin_program()
         try:
             with contextlib.ExitStack() as opened:
                 trial = self._prepare(opened, program.code, prepared)
                 if isinstance(trial, TestResult):
-                    results.append(trial)
+                    tries.add(trial)
                 else:
-                    self._judge_tests(trial, stop, is_wanted, results)
+                    tries = self._judge_program(trial, stop, is_wanted)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
-            results.append(verdicts.sandbox_fault(str(fault)))
-        verdict = self._conclude(results, total)
+            tries = Tries([verdicts.sandbox_fault(str(fault))])
+        verdict = self._conclude(tries, total)
         prepared.siblings.note(verdict)
         return verdict
 
@@ -197,21 +202,44 @@ class Session:
         kind = self._kind(language, code, is_large=is_large)
         return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
 
+    def _judge_program(self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool]) -> Tries:
+        """Return what a program has come to; anew, a process a test, twice, if a repeated test ended otherwise."""
+        tries = self._judge_tests(trial, stop, is_wanted)
+        if not tries.is_doubtful and tries.is_accepted:
+            self._probe(trial, tries, is_wanted)
+        if not tries.is_doubtful:
+            return tries
+        self._anew += 1
+        first = self._judge_tests(trial, stop, is_wanted, is_only_try=True)
+        if stop == "first_failure" and not first.is_accepted:
+            return tries.replaced_by(first, None)
+        return tries.replaced_by(first, self._judge_tests(trial, stop, is_wanted, is_only_try=True))
+
     def _judge_tests(
-        self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool], results: list[TestResult]
-    ) -> None:
-        """Add the results of a program's tests, in order, until the stop rule ends it."""
+        self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool], *, is_only_try: bool = False
+    ) -> Tries:
+        """Return the results of a program's tests, in order, until the stop rule or a doubt ends it.
+
+        Args:
+            trial: the program.
+            stop: the stop rule.
+            is_wanted: asked before each test, or each process of several.
+            is_only_try: give every test a process of its own, and count its first run.
+        """
         tests = trial.problem.tests
-        while len(results) < len(tests):
+        tries = Tries()
+        while len(tries.results) < len(tests) and not tries.is_doubtful:
             if not is_wanted():
                 raise Abandoned
-            together = self._choose_together(trial, results)
+            together = () if is_only_try else self._choose_together(trial, tries.results)
             if together:
-                results += self._judge_together(trial, together)
+                self._judge_together(trial, together, tries)
             else:
-                results.append(self._judge_test(trial, tests[len(results)]))
-            if _stops_after(results[-1], stop):
+                run = self._judge_test(trial, tests[len(tries.results)], is_only_try=is_only_try)
+                self._note(run, trial, tries)
+            if tries.results and _stops_after(tries.results[-1], stop):
                 break
+        return tries
 
     def _choose_together(self, trial: _Trial, results: list[TestResult]) -> Sequence[PreparedTest]:
         """Return the next tests, if they may share a process and that pays."""
@@ -220,31 +248,65 @@ class Session:
             return ()
         return self.sharing.choose(trial.code, trial.problem, len(results))
 
-    def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest]) -> list[TestResult]:
-        """Return the results of tests that share a process: that of the first, and of those accepted after it."""
+    def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest], tries: Tries) -> None:
+        """Judge tests that share a process: note the first, those accepted after it, and one that was not."""
         together = Together(trial.problem, tests)
-        judged = self._judge_series(trial, tests, together)
-        num_accepted = sum(result.verdict is Outcome.ACCEPTED for result in judged)
-        self.sharing.note(together, num_accepted)
-        is_timed_out = judged[0].verdict in (Outcome.TIME_LIMIT, Outcome.SANDBOX_FAULT)
-        if is_timed_out or not self.sharing.is_sampled(trial.code, tests):
-            return judged
-        alone = [self._judge_test(trial, test) for test in tests[: len(judged)]]
-        return self.sharing.compare(judged, alone, trial.code) or judged[:1]
-
-    def _judge_series(self, trial: _Trial, tests: Sequence[PreparedTest], together: Together) -> list[TestResult]:
         try:
             run = self._timed.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together.series)
-            if together.is_doubtful(run):
-                return [self._judge_test(trial, tests[0])]
+            if together.is_over(run):
+                tries.lose(Loss(Repeat.SHARED_OVER))
+                tries.is_doubtful = True
+                return
             first = self._judge_run(trial, run, tests[0])
         except (SandboxDied, EvaluatorFault, OSError) as fault:
-            return [verdicts.sandbox_fault(str(fault))]
-        return [first, *together.accepted_after(run)] if first.verdict is Outcome.ACCEPTED else [first]
+            tries.add(verdicts.sandbox_fault(str(fault)))
+            return
+        self._note(first, trial, tries)
+        if first.verdict is not Outcome.ACCEPTED:
+            return
+        later = together.accepted_after(run)
+        for result in later:
+            tries.add(result)
+        self.sharing.note(together, 1 + len(later))
+        if together.loss is not None:
+            tries.lose(together.loss)
 
-    def _judge_test(self, trial: _Trial, test: PreparedTest) -> TestResult:
+    def _note(self, result: TestResult, trial: _Trial, tries: Tries) -> None:
+        """Note the run of the next test that counts, after those that do not."""
+        for loss in self._timed.losses:
+            tries.lose(loss)
+        is_shared_wrong = tries.loss is not None and tries.loss.reason is Repeat.SHARED_WRONG
+        tries.add(result)
+        if is_shared_wrong and tries.is_doubtful:
+            self.sharing.note_difference(trial.code, len(tries.results))
+
+    def _probe(self, trial: _Trial, tries: Tries, is_wanted: Callable[[], bool]) -> None:
+        """Run a few tests of an accepted program again, if it belongs to the sample: are they accepted again?"""
+        probed = choose_probed(trial.code, trial.problem.tests)
+        self._probed += bool(probed)
+        for place in probed:
+            if not is_wanted():
+                raise Abandoned
+            result = self._judge_test(trial, trial.problem.tests[place])
+            is_alike = result.verdict in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
+            tries.uncounted.append(UncountedRun(place + 1, Repeat.PROBE if is_alike else Repeat.PROBE_DIFFERS))
+            if not is_alike:
+                self._unrepeated += 1
+                tries.is_doubtful = True
+                _LOG.warning(
+                    "microcoder: an accepted program was run again on test %d and not accepted (%s), so it is judged "
+                    "anew, a process a test, twice: %r",
+                    place + 1,
+                    result.detail,
+                    trial.code[:2000],
+                )
+                return
+
+    def _judge_test(self, trial: _Trial, test: PreparedTest, *, is_only_try: bool = False) -> TestResult:
+        task = trial.task(test.stdin)
         try:
-            return self._judge_run(trial, self._timed.run(trial.kind, trial.task(test.stdin), trial.problem), test)
+            run = self._timed.run(trial.kind, task, trial.problem, is_only_try=is_only_try)
+            return self._judge_run(trial, run, test)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             return verdicts.sandbox_fault(str(fault))
 
@@ -257,14 +319,15 @@ class Session:
         result = trial.problem.judge(run, test)
         return verdicts.held_to_siblings(result, run, self._sibling_limit) if self._sibling_limit else result
 
-    def _conclude(self, results: list[TestResult], total: int) -> Verdict:
+    def _conclude(self, tries: Tries, total: int) -> Verdict:
         """The first failing test decides."""
+        results, uncounted = tuple(tries.results), tuple(tries.uncounted)
         level = self._sandboxes.level
         failed = next((n for n, result in enumerate(results) if result.verdict is not Outcome.ACCEPTED), None)
         if failed is None:
-            return Verdict(Outcome.ACCEPTED, tuple(results), total, isolation=level)
+            return Verdict(Outcome.ACCEPTED, results, total, isolation=level, uncounted=uncounted)
         detail = f"test {failed + 1}: {results[failed].detail}".rstrip(": ")
-        return Verdict(results[failed].verdict, tuple(results), total, detail, level)
+        return Verdict(results[failed].verdict, results, total, detail, level, uncounted)
 
     def run(self, invocation: Invocation, time_scale: float) -> Execution:
         """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""

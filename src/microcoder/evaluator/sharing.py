@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,12 +13,14 @@ from microcoder.evaluator.sandbox.dialects import PLAIN
 from microcoder.evaluator.sandbox.protocol import FINISHED, Result
 from microcoder.evaluator.series import Series
 from microcoder.evaluator.supervisor import Run
-from microcoder.types import NOT_ALONE, Outcome, TestResult
+from microcoder.evaluator.tries import Loss
+from microcoder.types import Outcome, Repeat, TestResult
 
 _LEAST_TESTS, _MOST_TESTS, _MOST_BYTES = 2, 512, 4 << 20
 _MOST_CPU_SECONDS = 0.5
 """Of all tests behind the first of a process: an endless one among them costs so much more."""
-_SAMPLED_SHARE = 0.01
+_MOST_LOGGED = 10
+"""Differences whose program is logged, of each worker: a policy that guesses makes thousands."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -31,10 +33,8 @@ class Sharing:
     """Tests that were accepted in a process that they shared."""
     fallbacks: int = 0
     """Shared processes that ended before their time, if a test behind the first was not accepted."""
-    rechecked: int = 0
-    """Tests that were judged in a shared process and run again alone, a sample of one in a hundred processes."""
     differences: int = 0
-    """Of these, the ones that are accepted in one place and not in the other: there should be none."""
+    """Tests that were not accepted in a process that they shared, and then were: there should be none."""
 
     def choose(self, code: str, problem: PreparedProblem, num_done: int) -> Sequence[PreparedTest]:
         """Return the next tests that are to share a process; none if they may not, or if that does not pay.
@@ -58,41 +58,20 @@ class Sharing:
         """Count a shared process: how many of its tests were accepted in it."""
         if num_accepted > 1:
             self.shared += num_accepted
-        self.fallbacks += num_accepted > 0 and not together.series.is_complete
+        self.fallbacks += together.loss is not None
 
-    def is_sampled(self, code: str, tests: Sequence[PreparedTest]) -> bool:
-        """Whether tests accepted in a shared process are run again alone: a deterministic random sample."""
-        digest = hashlib.sha256(code.encode("utf-8", "surrogatepass") + tests[0].stdin).digest()
-        return int.from_bytes(digest[:4]) < _SAMPLED_SHARE * (1 << 32)
-
-    def compare(self, together: list[TestResult], alone: list[TestResult], code: str) -> list[TestResult]:
-        """Return the results of tests that were judged together and then alone; the latter are the ones that count.
-
-        They end with the first test that is not accepted, marked if it was accepted in the shared process, or before a
-        sandbox fault.
-        """
-        self.rechecked += len(alone)
-        pairs = list(zip(together, alone, strict=True))
-        different = [other for one, other in pairs if _differ(one, other)]
-        if different:
-            self.differences += len(different)
-            _LOG.warning(
-                "microcoder: a program was judged otherwise in a process that tests share than alone (%s); please "
-                "report it, and judge with batch_tests = false: %r",
-                different[0].detail,
-                code[:2000],
-            )
-        first = next((n for n, result in enumerate(alone) if result.verdict is not Outcome.ACCEPTED), None)
-        if first is None or alone[first].verdict is Outcome.SANDBOX_FAULT:
-            return alone[:first]
-        is_marked = alone[first] in different
-        return [*alone[:first], replace(alone[first], method=NOT_ALONE) if is_marked else alone[first]]
-
-
-def _differ(together: TestResult, alone: TestResult) -> bool:
-    if alone.verdict is Outcome.SANDBOX_FAULT:
-        return False
-    return (together.verdict is Outcome.ACCEPTED) != (alone.verdict is Outcome.ACCEPTED)
+    def note_difference(self, code: str, test: int) -> None:
+        """Count a test, by its number from 1, that was not accepted in a process that it shared, and then was."""
+        self.differences += 1
+        if self.differences > _MOST_LOGGED:
+            return
+        _LOG.warning(
+            "microcoder: test %d of a program was not accepted in a process that tests share, and then it was, so the "
+            "program is judged anew, a process a test, twice; unless its output is luck, please report it, and judge "
+            "with batch_tests = false: %r",
+            test,
+            code[:2000],
+        )
 
 
 def _may_share(code: str, problem: PreparedProblem) -> bool:
@@ -119,7 +98,17 @@ class Together:
         cpu_seconds = min(problem.limits.cpu_seconds, _MOST_CPU_SECONDS)
         self.series = Series([test.stdin for test in tests[1:]], cpu_seconds, self._is_right)
 
-    def is_doubtful(self, run: Run) -> bool:
+    @property
+    def loss(self) -> Loss | None:
+        """The test behind the first that was begun and not accepted: for another process to judge."""
+        series = self.series
+        if series.has_wrong and series.num_ended > 1:
+            return Loss(Repeat.SHARED_WRONG)
+        if not series.has_lost or series.result is None or series.num_ended == len(self._tests):
+            return None
+        return Loss(Repeat.SHARED_LOST, series.result.cpu_us / 1e6 if series.is_out_of_time else math.inf)
+
+    def is_over(self, run: Run) -> bool:
         """Whether the process exceeded what one test may take, and it is not known in which test that was."""
         result, limits = self.series.result, self._problem.limits
         is_over = result is not None and (
@@ -131,10 +120,11 @@ class Together:
         """Return the results of the tests behind the first, whose run is given, up to one that is not accepted."""
         cpu_seconds, wall_seconds = run.cpu_seconds, run.result.wall_us / 1e6
         memory_mib = round(run.result.memory_kib / 1024, 3)
-        accepted = [judged for judged in self._judged[1:] if judged.verdict is Outcome.ACCEPTED]
+        judged = self._judged[1 : self.series.num_ended]
+        accepted = [result for result in judged if result.verdict is Outcome.ACCEPTED]
         return [
-            replace(judged, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds, memory_mib=memory_mib)
-            for judged in accepted
+            replace(result, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds, memory_mib=memory_mib)
+            for result in accepted
         ]
 
     def _is_right(self, number: int, status: int, output: bytes) -> bool:

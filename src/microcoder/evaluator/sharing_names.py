@@ -1,7 +1,9 @@
 """What programs that share a process may name of the library and of Python itself.
 
 Of a module they may name what it publishes, if that is a function, a class or a constant: nothing that holds a state
-of its own, acts on things by a name that is computed, keeps a register, or tells how old the process is.
+of its own, acts on things by a name that is computed, keeps a register, or tells how old the process is: a clock, the
+size of an object (which grows with what was asked of it), an address. Nor anything that draws entropy: where tests
+fall by luck, a process a test is what they are judged in.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ class Obstacle(Exception):
 
 _SYS_TEXT = """
 stdin stdout stderr exit maxsize setrecursionlimit getrecursionlimit set_int_max_str_digits float_info int_info
-byteorder version version_info getsizeof argv
+byteorder version version_info argv
 """
 _SYS = frozenset(_SYS_TEXT.split())
 SYS_REPLACED = frozenset(("stdin", "stdout", "stderr"))
@@ -35,13 +37,11 @@ getattr setattr delattr globals locals vars exec eval compile open breakpoint he
 get_type_hints get_args make_dataclass ForwardRef register builtins gc inspect importlib ctypes threading
 atexit signal weakref warnings modules gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame tb_frame tb_next
 f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps strptime format_map vformat
-detach TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id
+detach TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id SystemRandom buffer_info
 """
 FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
 """Names of anything, whoever they belong to."""
 _FORBIDDEN_MEMBERS_TEXT = {
-    "time": "process_time process_time_ns thread_time thread_time_ns clock_gettime clock_gettime_ns clock_settime "
-    "clock_settime_ns pthread_getcpuclockid tzset",
     "typing": "overload get_overloads clear_overloads no_type_check no_type_check_decorator evaluate_forward_ref",
     "enum": "EnumMeta EnumType EnumDict EnumCheck FlagBoundary global_enum global_enum_repr global_flag_repr "
     "global_str",
@@ -54,6 +54,7 @@ _ONLY_MEMBERS = {
     "sys": _SYS,
     "os": _OS,
     "io": _IO,
+    "time": frozenset(("sleep",)),
     # Others read attributes by names that a program may compute.
     "dataclasses": frozenset(("dataclass", "field")),
     # It need not be importable where programs are judged.
@@ -64,9 +65,16 @@ _CONSTANT_TYPES = (int, float, complex, str, bytes, bool, tuple, frozenset, type
 
 _NAMES_WITH_UNDERSCORES = frozenset(("__name__", "_"))
 _CALLED_ON_SUPER_TEXT = """
-__init__ __new__ __str__ __repr__ __eq__ __hash__ __lt__ __len__ __getitem__
+__init__ __new__ __eq__ __lt__ __len__ __getitem__
 """
 CALLED_ON_SUPER = frozenset(_CALLED_ON_SUPER_TEXT.split())
+"""Not what tells the address of an object whose class does not say otherwise."""
+TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
+"""Builtins that tell the address of an object, or make one that is nothing but its address."""
+CLOCKS = frozenset(("now", "today", "utcnow"))
+"""Methods of `datetime` that ask for the time."""
+SEEDED = (("random", "Random"), ("random", "seed"))
+"""Without a number to begin with they draw entropy."""
 _METHODS_TEXT = """
 __init__ __new__ __str__ __repr__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __len__ __iter__ __next__
 __getitem__ __setitem__ __delitem__ __contains__ __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__

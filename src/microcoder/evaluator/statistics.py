@@ -23,10 +23,15 @@ class Counts:
     """Tests that were accepted in a process that they shared."""
     fallbacks: int = 0
     """Shared processes that ended before their time, if a test behind the first was not accepted."""
-    rechecked: int = 0
-    """Tests that were judged in a shared process and, as a sample, run again alone."""
     differences: int = 0
-    """Of these, the ones accepted in one place and not in the other. There should be none: please report it."""
+    """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
+    whose output is luck: please report others."""
+    anew: int = 0
+    """Programs that were judged anew, a process a test, twice, since a test that was repeated ended otherwise."""
+    probed: int = 0
+    """Accepted programs of which, as a sample, some tests were run again."""
+    unrepeated: int = 0
+    """Of these, the ones that were not accepted again: luck, or a fault of ours."""
     aside: int = 0
     """Times that a program gave up its place: while idle, or after a slice of CPU time."""
     lowered: int = 0

@@ -40,6 +40,7 @@ def read_submissions(path: Path) -> list[Submission]:
 
 def verdict_record(name: str, verdict: Verdict) -> dict[str, Any]:
     """Return the line that a submission's verdict is written as."""
+    uncounted = [{"test": run.test, "reason": run.reason.value} for run in verdict.uncounted]
     return {
         "id": name,
         "verdict": verdict.outcome.value,
@@ -58,4 +59,5 @@ def verdict_record(name: str, verdict: Verdict) -> dict[str, Any]:
             for test in verdict.tests
         ],
         "isolation": verdict.isolation,
+        **({"uncounted": uncounted} if uncounted else {}),
     }

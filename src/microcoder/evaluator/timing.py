@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 
 from microcoder.evaluator import calibration
@@ -13,8 +14,9 @@ from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED
 from microcoder.evaluator.sandboxes import Sandboxes, SandboxKind
 from microcoder.evaluator.series import Series
 from microcoder.evaluator.supervisor import Limits, LoadedProgram, Run, TestTask
+from microcoder.evaluator.tries import Loss
 from microcoder.evaluator.turns import WorkerTurn
-from microcoder.types import Outcome
+from microcoder.types import Outcome, Repeat
 
 _LEAST_ROOM = 1.1
 """A test is stopped this far beyond its CPU limit at the earliest: neighbours that cost less are not noticed. One that
@@ -35,20 +37,30 @@ class TimedRuns:
         self._sandboxes = sandboxes
         self._turn = turn
         self._pace = pace
-        self._has_rerun = False
+        self._has_rerun = self._is_only_try = False
         self.reruns = 0
         """Tests that were run again because they ended close to their time limit, or beyond it on a busy machine."""
         self.lowered = 0
         """Tests that were ended by a limit which other programs of their problem had set."""
         self.retries = 0
         """Tests that were run again because something else than a limit killed them."""
+        self.losses: list[Loss] = []
+        """Runs of the latest test that do not count."""
 
     def begin_program(self) -> None:
         """Let one test of the next program be run again if neighbours slow it."""
         self._has_rerun = False
         self._turn.begin_program()
 
-    def run(self, kind: SandboxKind, task: TestTask, prepared: PreparedProblem, series: Series | None = None) -> Run:
+    def run(
+        self,
+        kind: SandboxKind,
+        task: TestTask,
+        prepared: PreparedProblem,
+        series: Series | None = None,
+        *,
+        is_only_try: bool = False,
+    ) -> Run:
         """Run a test and return its result with CPU time as on an idle machine.
 
         Args:
@@ -56,11 +68,13 @@ class TimedRuns:
             task: what to run.
             prepared: the problem it is a test of.
             series: further tests that are to share its process; if it is run again, it is alone.
+            is_only_try: run it again only to time what it did.
 
         Raises:
             SandboxDied: the sandbox broke twice.
             EvaluatorFault: it does not start.
         """
+        self.losses, self._is_only_try = [], is_only_try
         run, slowdown = self._run_with_room(kind, task, prepared, series)
         self.lowered += run.lowered_limit is not None
         if prepared.is_close(run):
@@ -68,9 +82,12 @@ class TimedRuns:
             with self._turn.alone():
                 again = self._run(kind, task, prepared.limits, slowdown)
                 again = again.slowed_by(self._measure_slowdown(again))
-            return min(run, again, key=lambda run: run.cpu_seconds)
-        if run.result.signal and was_killed(run, prepared.find_failure(run)):
+            self.losses.append(Loss(Repeat.NEAR_LIMIT, 0.0))
+            # Another output would be another try.
+            return min(run, again, key=lambda run: run.cpu_seconds) if _left_the_same(run, again) else run
+        if run.result.signal and not is_only_try and was_killed(run, prepared.find_failure(run)):
             self.retries += 1
+            self.losses.append(Loss(Repeat.KILLED))
             with self._turn.shared():
                 return self._run(kind, task, prepared.limits, slowdown)
         return run
@@ -123,13 +140,17 @@ class TimedRuns:
                 return None if seconds is None or seconds >= limits.cpu_seconds else slowdown * seconds
 
             run = self._run(kind, task, limits, slowdown, find_lower_limit, series)
-            if run.result.expired == CPU_EXPIRED and run.lowered_limit is None and not self._has_rerun:
+            may_rerun = not (self._has_rerun or self._is_only_try)
+            if run.result.expired == CPU_EXPIRED and run.lowered_limit is None and may_rerun:
                 measured = self._measure_slowdown(run)
                 # What was stopped later than neighbours explain is beyond its limit on a quiet machine, too.
                 if measured * limits.cpu_seconds > run.cpu_seconds:
                     self._has_rerun = True
                     self.reruns += 1
-                    return self._run(kind, task, limits, measured), measured
+                    again = self._run(kind, task, limits, measured)
+                    is_as_slow = again.cpu_seconds >= run.cpu_seconds
+                    self.losses.append(Loss(Repeat.NEIGHBOURS, 0.0 if is_as_slow else math.inf))
+                    return again, measured
             return run, slowdown
 
     def _run(
@@ -149,12 +170,21 @@ class TimedRuns:
             output_bytes=limits.output_bytes,
             small_cpu_seconds=room * limits.cpu_seconds,
         )
-        return self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, generous, find_lower_limit, series))
+        num_deaths = self._sandboxes.retries
+        run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, generous, find_lower_limit, series))
+        self.losses += [Loss(Repeat.SANDBOX_DIED, 0.0)] * (self._sandboxes.retries - num_deaths)
+        return run
 
 
 def _room_for(slowdown: float) -> float:
     """Return how many times its CPU limit a test may take before it is stopped."""
     return max(_LEAST_ROOM, _ROOM_OF_SLOWDOWN * slowdown)
+
+
+def _left_the_same(one: Run, other: Run) -> bool:
+    """Whether two runs ended alike and left the same output."""
+    ends = [(run.result.exit_code, run.result.signal, run.stdout, run.wire) for run in (one, other)]
+    return ends[0] == ends[1]
 
 
 def was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:

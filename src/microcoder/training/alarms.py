@@ -9,7 +9,6 @@ from typing import Any
 from microcoder.metrics import StepMetrics
 from microcoder.training.algorithm.trend import Decline, follow_trend
 from microcoder.training.sampling_config import DiversityWatch
-from microcoder.types import NOT_ALONE
 
 TRUNCATED_SHARE = 0.9
 NO_CODE_SHARE = 0.5
@@ -103,11 +102,13 @@ def _of_machine(metrics: StepMetrics) -> Iterator[Alarm]:
             "advantage",
             "look at the machine: memory, process limits, disk; fewer evaluator.workers need less of all",
         )
-    if num_tests := metrics.methods.get(NOT_ALONE, 0):
+    if metrics.anew_share:
         yield Alarm(
-            "shared_processes_differ",
-            f"{num_tests} tests were accepted in a process that tests share, and not in one of their own",
-            "resume with --evaluator.batch_tests false and report the program in the log: this should never happen",
+            "rewards_do_not_repeat",
+            f"{metrics.anew_share:.2%} of the programs failed a test and passed it in another run, or the other way "
+            "round, and were judged anew: only what passed twice more has a reward",
+            "look at them in the log: programs that guess are no fault; report any other, and resume with "
+            "--evaluator.batch_tests false",
         )
     seen, (low, high) = metrics.mismatch, WEIGHT_RANGE
     if seen and not (low <= seen["weight"] <= high and seen["dropped_share"] <= DROPPED_SHARE):

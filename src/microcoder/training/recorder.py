@@ -20,6 +20,8 @@ from microcoder.metrics import (
     count_methods,
     count_outcomes,
     rollout_row,
+    share_uncounted,
+    share_unrepeated,
     summarise_accuracy,
     summarise_mismatch,
 )
@@ -30,7 +32,7 @@ from microcoder.training.algorithm.diversity import measure_diversity
 from microcoder.training.algorithm.temperature import step_temperature, transitions
 from microcoder.training.probe import read_probe, summarise_point
 from microcoder.training.sampling_config import DiversityWatch, TemperatureSchedule
-from microcoder.types import Outcome
+from microcoder.types import Outcome, Repeat
 
 Groups = Sequence[Sequence[ScoredRollout]]
 
@@ -152,6 +154,7 @@ def summarise_step(
     samples = [sample for group in scored_P_G for sample in group]
     rewards = [sample.reward for sample in samples if sample.reward is not None]
     lengths = [len(sample.rollout.token_ids) for sample in samples]
+    verdicts = [sample.verdict for sample in samples]
     masked = [sample.masked_why for sample in samples if sample.masked_why]
     return StepMetrics(
         step=step,
@@ -177,6 +180,9 @@ def summarise_step(
         filtered_groups=len(filtered_P_G) + num_filtered,
         sampled_accuracy=summarise_accuracy([*samples, *(s for group in filtered_P_G for s in group)])[0],
         rewards=average_rewards(samples),
+        uncounted=share_uncounted(verdicts),
+        anew_share=_share(any(run.reason is Repeat.JUDGED_ANEW for run in verdict.uncounted) for verdict in verdicts),
+        unrepeated_share=share_unrepeated(verdicts),
     )
 
 

@@ -45,6 +45,10 @@ def draw_training(history: History) -> list[Row]:
         charts.append(("filtered", "Problems filtered out", "count", lambda s: s.filtered_groups, None))
         charts.append(("sampled", "Accuracy of all sampled", "share", lambda s: s.sampled_accuracy, None))
     charts.append(("unscored", "Unscored share", "share", lambda s: s.unscored_share, None))
+    charts.append(("unrepeated", "Rewards that do not repeat", "share", lambda s: s.unrepeated_share, None))
+    for name in _keys(step.uncounted for step in steps):
+        title = f"Accepted programs with a run that did not count: {name}"
+        charts.append((f"uncounted-{name}", title, "share", lambda s, name=name: s.uncounted.get(name), None))
     for name in _keys(step.optimizer for step in steps):
         title = name.replace("_", " ").capitalize()
         charts.append((f"optimizer-{name}", title, "number", lambda s, name=name: s.optimizer.get(name), None))

@@ -13,7 +13,7 @@ import microcoder
 from microcoder import evaluator
 from microcoder.errors import DataError
 from microcoder.signatures import judged_by
-from microcoder.types import Outcome, Problem, Program, TestResult, Verdict
+from microcoder.types import Outcome, Problem, Program, Repeat, TestResult, UncountedRun, Verdict
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL) WITHOUT ROWID"
 _WAIT_SECONDS = 60.0
@@ -108,10 +108,13 @@ class VerdictStore:
 
 def _encode(verdict: Verdict) -> str:
     tests = [[t.verdict, t.cpu_seconds, t.wall_seconds, t.memory_mib, t.method, t.detail] for t in verdict.tests]
-    return json.dumps([verdict.outcome, verdict.tests_total, verdict.detail, verdict.isolation, tests])
+    uncounted = [[run.test, run.reason] for run in verdict.uncounted]
+    return json.dumps([verdict.outcome, verdict.tests_total, verdict.detail, verdict.isolation, tests, uncounted])
 
 
 def _decode(text: str) -> Verdict:
-    outcome, total, detail, isolation, tests = json.loads(text)
+    outcome, total, detail, isolation, tests, *more = json.loads(text)
     results = tuple(TestResult(Outcome(test[0]), *test[1:]) for test in tests)
-    return Verdict(Outcome(outcome), results, total, detail, isolation)
+    # Older stores end before these.
+    uncounted = tuple(UncountedRun(test, Repeat(reason)) for test, reason in (more[0] if more else ()))
+    return Verdict(Outcome(outcome), results, total, detail, isolation, uncounted)

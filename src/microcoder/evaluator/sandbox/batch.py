@@ -10,7 +10,8 @@ doubled, the process asks whether it is to go on: it never learns what a right o
 
     inputs   count, then the length of each input (64 bits each), then the inputs; there once the first test was right
     frames   for each test: its status (16 bits), the length of its output (64 bits), its output; what the first test
-             wrote to stdout stays there until it has been asked about
+             wrote to stdout stays there until it has been asked about. One without output, and with a status that no
+             test has, says that no test was under way when the process ended
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import copy
 import functools
 import gc
 import importlib
+import marshal
 import opcode
 import os
 import struct
@@ -32,6 +34,7 @@ from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 from microcoder.evaluator.sandbox import nodes
+from microcoder.evaluator.sandbox.runner import Loaded
 
 MODULES_TEXT = """
 array bisect cmath collections collections.abc copy dataclasses datetime decimal enum fractions functools heapq io
@@ -48,8 +51,8 @@ HEAD_BYTES = _FRAME.size
 """Of a frame, before its output."""
 _STORING = (opcode.opmap["STORE_ATTR"], opcode.opmap["DELETE_ATTR"])
 """What a statement that gives or takes an attribute is compiled to."""
-CHANGED = 3
-"""The exit code of a process whose last test changed something, so that no other could follow."""
+ENDED = 0xFFFF
+"""The status of the last frame, which a process writes that ends by itself: between two tests, not in one."""
 GO_ON = b"+"
 """The answer that lets a process go on; any other ends it, as does none."""
 _ENOUGH_CPU_SECONDS = 0.1
@@ -252,41 +255,47 @@ class Batch:
     as in a process of its own.
     """
 
-    def __init__(self, files: Files, library: Library, code: CodeType, renew_modules: Callable[[], None]) -> None:
+    def __init__(self, files: Files, library: Library, packed: bytes, renew_modules: Callable[[], None]) -> None:
         """Find the first test's streams and modules in place; for the others these are renewed."""
         self._files = files
         self._library = library
-        self._code = code
+        self._packed = packed
         self._renew_modules = renew_modules
         self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
         self._num_done = 0
         self._is_over = False
-        self.has_changed = False
-        """Whether a test left something changed; it counts, and is the last of its process."""
 
-    def __iter__(self) -> Iterator[None]:
-        """Begin test after test until one ends otherwise than well, leaves something changed, or is wrong."""
-        yield
-        if self._is_over or not self._may_go_on():
-            return
-        self._watch = self._library.watch(self._code)
-        os.dup2(self._files.stdin, 0)
-        for content in self._inputs():
-            self._throw_away()
-            if self.has_changed:
-                return
-            self._make_new(content)
-            yield
-            if self._is_over or not self._may_go_on():
-                return
+    def __iter__(self) -> Iterator[Loaded]:
+        """Yield the program for test after test, until one ends otherwise than well, leaves a change, or is wrong.
+
+        It is unpacked for each: a string constant is an object, and what was asked of it may show. The caller lets go
+        of it before the next.
+        """
+        yield marshal.loads(self._packed)
+        if not self._is_over and self._may_go_on():
+            watch = self._library.watch(marshal.loads(self._packed)[0])
+            os.dup2(self._files.stdin, 0)
+            for content in self._inputs():
+                self._throw_away()
+                # What left something changed counts, and is the last of its process.
+                if watch.sees_change() or os.fstat(2).st_size > _MOST_STDERR_BYTES:
+                    break
+                self._make_new(content)
+                yield marshal.loads(self._packed)
+                if self._is_over or not self._may_go_on():
+                    break
+        self._write(ENDED, b"")
 
     def end(self, status: int, output: bytes) -> None:
         """Take down what a test did."""
+        self._write(status, output)
+        self._num_done += 1
+        self._is_over = bool(status)
+
+    def _write(self, status: int, output: bytes) -> None:
         frame = memoryview(pack_frame(status, output))
         while frame:
             frame = frame[os.write(self._files.frames, frame) :]
-        self._num_done += 1
-        self._is_over = bool(status)
 
     def read_stdout(self) -> bytes:
         """Return what a test wrote; that of the first stays where it is."""
@@ -311,13 +320,12 @@ class Batch:
             position += length
 
     def _throw_away(self) -> None:
-        """Throw away all that a test left, which may act once more, and look at what it changed."""
+        """Throw away all that a test left, which may act once more."""
         sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
         for name in ("__main__", "solution"):
             sys.modules.pop(name, None)
         gc.collect()
         self._library.reset()
-        self.has_changed = self._watch.sees_change() or os.fstat(2).st_size > _MOST_STDERR_BYTES
 
     def _make_new(self, content: bytes) -> None:
         for descriptor in (0, 1, 2):

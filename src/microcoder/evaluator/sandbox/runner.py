@@ -34,31 +34,35 @@ thrown away (a buffered file, `__del__`, a generator's `finally`: throwing every
 costs, so other programs are spared it); whether it names its own file."""
 
 
-def load_code(source: int, cache: int) -> Loaded:
-    """Return the program: compiled by the first test, its bytecode and what its source names loaded by the later ones.
+def pack_code(source: int, cache: int) -> bytes:
+    """Return the program marshalled (see `Loaded`): compiled by the first test, found by the later ones.
 
     A source that does not compile leaves its message in the cache and ends the process; nothing of the program
     has run by then, so the cache cannot be forged.
     """
     if os.pread(cache, 1, 0) == COMPILED:
         # Nothing that a program does reaches the cache: each test's process closes it before it runs the program.
-        loaded = marshal.loads(os.pread(cache, os.lseek(cache, 0, os.SEEK_END), 1))
-        if loaded[2]:
-            _write_source(_read_all(source))
-        return loaded
+        return os.pread(cache, os.lseek(cache, 0, os.SEEK_END), 1)
     text = _read_all(source)
     names_itself, needs_teardown = bool(_NAMES_ITSELF.search(text)), bool(_NEEDS_TEARDOWN.search(text))
-    if names_itself:
-        _write_source(text)
     try:
         # As text: programs are text here, so a coding cookie names an encoding that is gone.
         code = compile(text.decode("utf-8-sig"), FILE_NAME, "exec", dont_inherit=True)
     except BaseException as error:
         _store(cache, REJECTED, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:2000])
         os._exit(1)
-    with contextlib.suppress(OSError, ValueError):
-        _store(cache, COMPILED, marshal.dumps((code, needs_teardown, names_itself)))
-    return code, needs_teardown, names_itself
+    packed = marshal.dumps((code, needs_teardown, names_itself))
+    with contextlib.suppress(OSError):
+        _store(cache, COMPILED, packed)
+    return packed
+
+
+def load_code(source: int, cache: int) -> Loaded:
+    """Return the program, ready to run; one that names its own file finds it."""
+    loaded = marshal.loads(pack_code(source, cache))
+    if loaded[2]:
+        _write_source(_read_all(source))
+    return loaded
 
 
 def _read_all(descriptor: int) -> bytes:

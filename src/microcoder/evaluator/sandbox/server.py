@@ -228,7 +228,7 @@ class ForkServer:
         if int_digits is not None:
             sys.set_int_max_str_digits(int_digits)
         # Before the descriptors are closed, since it needs two of them: compiling runs nothing of the program.
-        code = runner.load_code(source, cache)
+        packed, code = (runner.pack_code(source, cache), None) if shared else (b"", runner.load_code(source, cache))
         names = None if dialect == dialects.PLAIN else self._dialect_names
         first_own = self._first_own
         if shared:
@@ -243,8 +243,9 @@ class ForkServer:
         else:
             self._close_in(request, quota, first_own)
         runner.restore_signals()
-        if shared:
-            return self._run_batch(code, request, names)
+        if code is None:
+            self._run_batch(packed, request, names)
+            return 0
         if fn_name:
             status, returned = functions.run_function(code, fn_name, call, self._solution, names)
             functions.send_result(returned, first_own)
@@ -267,17 +268,18 @@ class ForkServer:
         sys.modules.pop(functions.MODULE_NAME, None)
         self._solution = runner.new_main_module(functions.MODULE_NAME, self._prelude)
 
-    def _run_batch(self, program: runner.Loaded, request: Request, names: dict[str, object] | None) -> int:
-        """Run all tests of a batch, as far as they end well; return the exit code."""
+    def _run_batch(self, packed: bytes, request: Request, names: dict[str, object] | None) -> None:
+        """Run all tests of a batch, as far as they end well."""
         own = self._first_own
-        tests = batch.Batch(batch.Files(own, own + 1, own + 2, own + 3), self._library, program[0], self._renew_modules)
-        for _ in tests:
+        tests = batch.Batch(batch.Files(own, own + 1, own + 2, own + 3), self._library, packed, self._renew_modules)
+        for program in tests:
             if request.fn_name:
                 done = functions.run_function(program, request.fn_name, request.call, self._solution, names)
             else:
                 done = runner.run_program(program, self._stack, (), names), tests.read_stdout()
             tests.end(*done)
-        return batch.CHANGED if tests.has_changed else 0
+            # Gone before the next is unpacked.
+            del program
 
     def _become_binary(self, test: Test) -> NoReturn:
         """Run the built program, or the compiler if this fork server builds."""

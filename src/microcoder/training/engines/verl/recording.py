@@ -50,6 +50,9 @@ def describe(scored_P_G: Groups, *, temperature: float, limit: int) -> dict[str,
         "temperature": temperature,
         "response_limit": float(limit),
         "diversity": step.diversity,
+        "anew_share": step.anew_share,
+        "unrepeated_share": step.unrepeated_share,
+        **{f"uncounted/{reason}": share for reason, share in step.uncounted.items()},
     }
     return {f"microcoder/{name}": value for name, value in shown.items() if value is not None}
 

@@ -1,0 +1,135 @@
+"""No program has a second try: guesses pass as often as chance has it, and no test knows that it is not the first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from pydantic import TypeAdapter
+
+from microcoder.dataset.verify.store import VerdictStore
+from microcoder.evaluator import Judge, sharing, sharing_names
+from microcoder.evaluator.batching import find_obstacle
+from microcoder.evaluator.channel import pack_answer, unpack_answer
+from microcoder.evaluator.submissions import verdict_record
+from microcoder.evaluator.supervisor import Sandbox
+from microcoder.metrics import share_uncounted, share_unrepeated
+from microcoder.serving.messages import JudgeResponse
+from microcoder.types import Outcome, Program, Repeat, UncountedRun, Verdict
+
+from .conftest import make_problem  # pyrefly: ignore[missing-import]
+from .guessing_programs import COIN, DISLIKED, PLACES  # pyrefly: ignore[missing-import]
+from .sharing_fuzzer import find_leaks, run_together, write_programs  # pyrefly: ignore[missing-import]
+
+_FLIPS, _PROGRAMS, _MOST_LUCKY = 8, 150, 8
+"""By chance 1 program in 256 passes: more than 8 of 150 do once in 50 million runs. With second tries 10 or more do."""
+PATTERNS = ("NYNY", "NYYYY", "NNYN", "NYYNNYNY")
+"""Answers to equal inputs, yes or no."""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    started = Sandbox()
+    yield started
+    started.close()
+
+
+@pytest.mark.parametrize(("does", "batch_tests"), [*((name, True) for name in DISLIKED), ("a kill", False)])
+def test_a_coin_passes_as_often_as_chance_has_it(does: str, batch_tests: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # With nothing screened: what draws entropy keeps a process a test, but luck may be had where nobody looked.
+    monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
+    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(_FLIPS)), memory_limit_mib=32)
+    programs = [Program(f"{COIN}{DISLIKED[does]}\n# {number}\n") for number in range(_PROGRAMS)]
+    with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0, batch_tests=batch_tests) as judge:
+        verdicts = judge.judge(programs, [problem] * _PROGRAMS)
+        anew = judge.statistics.anew
+    assert sum(verdict.is_accepted for verdict in verdicts) <= _MOST_LUCKY
+    assert all(verdict.is_scorable for verdict in verdicts)
+    assert anew > 0
+
+
+def test_a_program_that_is_judged_anew_has_the_verdict_of_a_process_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
+    # The files that a shared process holds tell it: there it kills itself.
+    code = "import os\nn = int(input())\nif n:\n    try: os.fstat(4)\n    except OSError: pass\n"
+    code += "    else: os.kill(os.getpid(), 9)\nprint(n)\n"
+    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in (0, 1, 0)))
+    with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
+        (verdict,) = judge.judge([Program(code)], [problem])
+        assert verdict.is_accepted
+        assert {run.reason for run in verdict.uncounted} >= {Repeat.SHARED_LOST, Repeat.KILLED, Repeat.JUDGED_ANEW}
+        assert (judge.statistics.anew, judge.statistics.differences) == (1, 0)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_no_test_knows_that_it_is_not_the_first(name: str, sandbox: Sandbox) -> None:
+    for is_function in (False, True):
+        if find_obstacle(PLACES[name], is_function=is_function):
+            continue
+        outputs = run_together(sandbox, f"{PLACES[name]}print(value())", b"", 4)
+        assert len({*outputs}) == 1, outputs
+
+
+@pytest.mark.parametrize("stop", ["first_failure", "never"])
+def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandbox, stop: str) -> None:
+    with Judge(workers=1, cache_size=0, stop=stop, time_scale=1.0) as judge:  # type: ignore[arg-type]
+        for name, place in PLACES.items():
+            ((_, first), *_) = run_together(sandbox, f"{place}print(value())", b"", 1)
+            answer = f"'N' if str(value()) == {first.decode().strip()!r} else 'Y'"
+            for pattern in PATTERNS:
+                reading = make_problem(*(("", one) for one in pattern))
+                called = make_problem(*(("", json.dumps(one)) for one in pattern), fn_name="solve")
+                for problem, code in (
+                    (reading, f"{place}print({answer})"),
+                    (called, f"{place}def solve(): return {answer}"),
+                ):
+                    (verdict,) = judge.judge([Program(code)], [problem])
+                    assert not verdict.is_accepted, (name, pattern)
+
+
+def test_programs_of_allowed_names_do_the_same_in_every_test_of_a_process(sandbox: Sandbox) -> None:
+    assert find_leaks(sandbox, write_programs(100)) == []
+
+
+def test_the_fuzzer_finds_a_name_that_tells_tests_apart(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = sharing_names._ONLY_MEMBERS["sys"]
+    find_obstacle.cache_clear()
+    monkeypatch.setitem(sharing_names._ONLY_MEMBERS, "sys", known | {"getsizeof"})
+    leaks = find_leaks(sandbox, write_programs(60, seed=5, modules=("sys",)))
+    find_obstacle.cache_clear()
+    assert leaks
+    assert all("getsizeof" in leak for leak in leaks)
+
+
+VERDICT = Verdict(
+    Outcome.ACCEPTED,
+    (),
+    2,
+    uncounted=(UncountedRun(2, Repeat.SHARED_LOST), UncountedRun(1, Repeat.PROBE), UncountedRun(2, Repeat.PROBE)),
+)
+
+
+def test_runs_that_did_not_count_survive_every_wire(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    assert unpack_answer(pack_answer(VERDICT)) == VERDICT
+    response = JudgeResponse(verdicts=(VERDICT,))
+    assert JudgeResponse.model_validate_json(response.model_dump_json()) == response
+    old = {"outcome": "accepted", "tests": [], "tests_total": 2}
+    assert TypeAdapter(Verdict).validate_python(old).uncounted == ()
+    with VerdictStore(tmp_path / "store") as store:
+        store.keep(b"new", VERDICT)
+        store._connection.execute(
+            "INSERT INTO verdicts VALUES (?, ?)", (b"old", json.dumps(["accepted", 2, "", "", []]))
+        )
+        assert store.find(b"new") == VERDICT
+        assert store.find(b"old") == Verdict(Outcome.ACCEPTED, (), 2)
+    assert verdict_record("a", VERDICT)["uncounted"][0] == {"test": 2, "reason": "shared_lost"}
+    assert "uncounted" not in verdict_record("a", Verdict(Outcome.ACCEPTED, (), 2))
+
+
+def test_shares_count_programs_by_reason() -> None:
+    plain = Verdict(Outcome.ACCEPTED, (), 2)
+    differing = Verdict(Outcome.WRONG_ANSWER, (), 2, uncounted=(UncountedRun(1, Repeat.PROBE_DIFFERS),))
+    assert share_uncounted([VERDICT, plain, differing]) == {"probe": 0.5, "shared_lost": 0.5}
+    assert share_unrepeated([VERDICT, plain, differing]) == 0.5
+    assert share_unrepeated([plain]) is None
