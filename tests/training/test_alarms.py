@@ -83,7 +83,7 @@ def test_figures_are_the_numbers_of_a_row() -> None:
 
 def test_a_logger_that_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("microcoder.training.loggers.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'microcoder\[wandb\]'"):
+    with pytest.raises(ConfigError, match=r"type: pip install .*\[wandb\]"):
         check_loggers(LoggingConfig(to=("wandb",)))
 
 
