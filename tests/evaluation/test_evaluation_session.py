@@ -344,7 +344,7 @@ def test_vllm_and_models_that_are_not_here_are_named(tmp_path: Path, benchmark: 
     overrides = {"benchmark.path": str(benchmark), "generation.model": str(tmp_path / "none")}
     with pytest.raises(DataError, match="does not exist; use a checkpoint folder or a hub id"):
         run(load_config(EvalConfig, (), overrides), tmp_path / "run")
-    with pytest.raises(ConfigError, match=r"vLLM is not installed; type: pip install 'microcoder\[vllm\]'"):
+    with pytest.raises(ConfigError, match=r"vLLM is not installed; type: pip install .*\[vllm\]"):
         run(load_config(EvalConfig, (), {**overrides, "generation.kind": "vllm"}), tmp_path / "run")
 
 
