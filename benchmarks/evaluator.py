@@ -8,6 +8,7 @@ often as `--rounds` says. Wall and CPU seconds (of the judge, its sandboxes and 
 so do the verdicts. One JSON object a line on stdout; at the end, on stderr, a table of medians.
 
     tiny          200 right programs x 10 tests
+    half_calls    the same, every other one a function that is called
     mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled; a second time with sibling limits where the
                   judge has them. Its floor is endless programs x limit / processors
     mixed_sorted  the same, the endless ones last; only where it is asked for

@@ -21,6 +21,7 @@ SOURCES: dict[Kind, str] = {
     "crashing": "n = int(input())\nprint([1][n])\n",
     "endless": "while True:\n    pass\n",
 }
+CALLED = "class Solution:\n    def squares(self, n):\n        return sum(i * i for i in range(n))\n"
 SLEEPING = "import time\ntime.sleep(600)\n"
 CPP = """#include <bits/stdc++.h>
 using namespace std;
@@ -120,6 +121,15 @@ def build_small(name: str, counts: dict[Kind, int], *, num_tests: int = 10, limi
     return Workload(name, tuple(tasks), limit_seconds)
 
 
+def build_half_calls(count: int, limit_seconds: float) -> Workload:
+    """Return right programs, every other one a function that is called."""
+    printed = build_squares(10, limit_seconds)
+    tests = tuple(TestCase(input=test.input.strip(), output=test.output.strip()) for test in printed.tests)
+    called = Problem(id="called", fn_name="squares", tests=tests, time_limit_seconds=limit_seconds)
+    tasks = (Task(SOURCES["right"], printed, "right"), Task(CALLED, called, "right"))
+    return Workload("half_calls", tasks * (count // 2), limit_seconds)
+
+
 def build_sleepers(count: int, limit_seconds: float) -> Workload:
     task = Task(SLEEPING, build_squares(10, limit_seconds), "endless")
     return Workload("sleepers", (task,) * count, limit_seconds)
@@ -140,6 +150,8 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
             quick: dict[Kind, int] = {"right": 3, "wrong": 2, "crashing": 1, "endless": 1}
             workload = build_small(name, quick if is_quick else counts, limit_seconds=limit_seconds)
             return workload if name == "mixed_sorted" else workload.shuffle()
+        case "half_calls":
+            return build_half_calls(8 if is_quick else 200, limit_seconds)
         case "tests50":
             return build_small(name, {"right": 2 if is_quick else 32}, num_tests=50, limit_seconds=limit_seconds)
         case "tests400":
@@ -151,4 +163,4 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
     raise ValueError(f"set {name!r}; use one of {', '.join(SETS)}")
 
 
-SETS: Sequence[str] = ("tiny", "mixed", "mixed_sorted", "tests50", "tests400", "sleepers", "cpp")
+SETS: Sequence[str] = ("tiny", "half_calls", "mixed", "mixed_sorted", "tests50", "tests400", "sleepers", "cpp")
