@@ -20,7 +20,6 @@ from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, Un
 
 import microcoder
 from microcoder.errors import MicroCoderError
-from microcoder.installation import how_to_install
 
 VERBS = {
     "judge": ("judge", "Judge the programs of a file; the same command resumes an interrupted run."),
@@ -128,6 +127,8 @@ def _print_keys(given: Sequence[str]) -> None:
     try:
         config = getattr(importlib.import_module(module), name)
     except ImportError as error:
+        from microcoder.installation import how_to_install
+
         extra = "data" if "dataset" in module else "train"
         print(f"Its keys can be listed once {error.name} is installed; type: {how_to_install(extra)}")
         return
