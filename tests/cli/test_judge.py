@@ -170,6 +170,7 @@ def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureF
         "stop rule": "first_limit",
         "time scale": "measured",
         "version": microcoder_version(),
+        "checker seconds": "10",
         **name_environment(PROFILES["standard"], []),
     }
     with VerdictFile(out, origin=origin) as verdicts:

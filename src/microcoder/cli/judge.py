@@ -64,10 +64,9 @@ def judge(
         "stop rule": options.stop,
         "time scale": "measured" if options.time_scale is None else f"{options.time_scale:g}",
         "version": microcoder.__version__,
+        "checker seconds": f"{options.checker_seconds:g}",
         **name_environment(load_profile(options.packages), submissions),
     }
-    if options.checker_seconds != _DEFAULTS.checker_seconds:
-        origin["checker seconds"] = f"{options.checker_seconds:g}"
     if options.build_seconds is not None:
         origin["build seconds"] = f"{options.build_seconds:g}"
     if sibling_limit is not None:

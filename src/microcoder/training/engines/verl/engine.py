@@ -165,7 +165,7 @@ def _require_packages(config: TrainConfig, devices: Devices) -> None:
         raise ConfigError(
             f"rollout.backend = '{backend}', but it is not installed; make an environment of its own on GPU machines, "
             f"as verl pins another torch for {backend} than the extra `train`: "
-            f"{how_to_install('insights')} 'verl[{backend}]==0.9.1'"
+            f"{how_to_install('insights', f'verl[{backend}]==0.9.1')}"
         )
     if config.weights.attn_implementation is None and find_spec("flash_attn") is None:
         raise ConfigError(
