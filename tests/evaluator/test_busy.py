@@ -25,7 +25,7 @@ from microcoder.evaluator.sandboxes import SandboxKind
 from microcoder.evaluator.session import Session
 from microcoder.evaluator.supervisor import LoadedProgram, Sandbox, SandboxDied
 from microcoder.evaluator.turns import WorkerTurn
-from microcoder.types import Outcome, Program
+from microcoder.types import Outcome, Program, Repeat
 
 from .conftest import make_problem, run, workers_of  # pyrefly: ignore[missing-import]
 
@@ -142,6 +142,16 @@ def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
         # Once with more room, once alone.
         assert session.counts.reruns == 2
         assert session.judge(Program(burn(0.7)), problem, "first_limit").outcome is Outcome.TIME_LIMIT
+
+
+def test_an_only_try_on_a_slowed_machine_is_not_cut_off_for_its_neighbours() -> None:
+    with slowed_session() as session, closing(LoadedProgram(burn(0.4))) as program:
+        problem = PreparedProblem(make_problem(ONE_TEST, time_limit_seconds=0.3))
+        run = session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        assert run.stdout == b"3\n"
+        assert run.cpu_seconds < 0.3
+        # Once only, for its time.
+        assert [loss.reason for loss in session._timed.losses] == [Repeat.NEAR_LIMIT]
 
 
 def test_an_endless_program_is_run_again_once_at_most() -> None:

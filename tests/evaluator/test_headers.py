@@ -316,3 +316,18 @@ def test_no_more_builds_at_a_time_than_processors(monkeypatch: pytest.MonkeyPatc
 def test_a_language_without_headers_reads_its_toolchain() -> None:
     plain: Language = CPP.model_copy(update={"precompiled": None})
     assert find_toolchain(plain) == plain.readable
+
+
+def test_a_compilers_time_is_scaled_like_a_tests_for_headers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+
+    class Watched(HeaderShelf):
+        def provide(self, language: Language, code: str) -> str:
+            seen.append(language.build_seconds)
+            return super().provide(language, code)
+
+    monkeypatch.setattr("microcoder.evaluator.workers.HeaderShelf", Watched)
+    with Judge(workers=1, time_scale=3, build_seconds=7) as judging:
+        (verdict,) = judging.judge([Program(ADD, "cpp")], [make_problem(("1 2", "3"), language="cpp")])
+    assert verdict.is_accepted, verdict.detail
+    assert seen == [21.0]

@@ -10,6 +10,7 @@ import pytest
 
 import microcoder.evaluator.reference as reference
 from microcoder.evaluator import Judge
+from microcoder.evaluator.package_folders import ROOT_VARIABLE
 from microcoder.evaluator.reference import judge_by_reference
 from microcoder.syntax import parse_source
 from microcoder.types import Call, Checker, Outcome, Problem, Program, TestCase
@@ -45,7 +46,7 @@ given, output = (open(path).read() for path in sys.argv[1:3])
 sys.exit(0 if sum(map(int, output.split())) == int(given) else 1)
 """
 CHECKED = make_problem(("10\n", "5 5\n"), checker=Checker(type="program", code=_TESTLIB))
-BROKEN = make_problem(("10\n", "5 5\n"), checker=Checker(type="program", code="1 / 0"))
+BROKEN = make_problem(("10\n", "5 5\n"), ("12\n", "6 6\n"), checker=Checker(type="program", code="1 / 0"))
 CPP = make_problem(("1 2\n", "3\n"), language="cpp")
 _READS = "a, b = map(int, input().split())\n"
 PROGRAMS: dict[str, tuple[Problem, str]] = {
@@ -125,6 +126,34 @@ def test_the_stop_rules_are_the_same(stop: str) -> None:
             (fast,) = judging.judge([Program(code)], [SUM])
             slow = judge_by_reference(Program(code), SUM, stop=stop)  # pyrefly: ignore[bad-argument-type]
             assert outcomes(fast) == outcomes(slow)
+
+
+@pytest.mark.parametrize("stop", ["first_failure", "first_limit", "never"])
+def test_a_broken_checker_ends_the_program_whatever_the_stop_rule(stop: str) -> None:
+    with Judge(workers=1, cache_size=0, time_scale=1, stop=stop) as judging:  # pyrefly: ignore[bad-argument-type]
+        (fast,) = judging.judge([Program("print(5, 5)")], [BROKEN])
+    slow = judge_by_reference(Program("print(5, 5)"), BROKEN, stop=stop)  # pyrefly: ignore[bad-argument-type]
+    assert outcomes(fast) == outcomes(slow) == [Outcome.SANDBOX_FAULT] * 2
+
+
+def test_a_checker_may_import_packages_in_both_and_misses_them_in_both(
+    judging: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checker = Checker(type="program", code=f"import sortedcontainers\n{_TESTLIB}")
+    problem = CHECKED.model_copy(update={"checker": checker})
+    program = Program("print(5, 5)")
+    (fast,) = judging.judge([program], [problem])
+    assert outcomes(fast) == outcomes(judge_by_reference(program, problem))
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "packages"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    pins = tmp_path / "own.txt"
+    pins.write_text("sortedcontainers==0.0.1\n")
+    with Judge(workers=1, cache_size=0, time_scale=1, packages=str(pins)) as without:
+        (fast,) = without.judge([program], [problem])
+    slow = judge_by_reference(program, problem, packages=str(pins))
+    assert outcomes(fast) == outcomes(slow) == [Outcome.SANDBOX_FAULT] * 2
+    assert "it asks for sortedcontainers" in slow.detail
 
 
 def sample() -> list[tuple[Program, Problem]]:

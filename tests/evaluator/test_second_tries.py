@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import TypeAdapter
 
 from microcoder.dataset.verify.store import VerdictStore
-from microcoder.evaluator import Judge, sharing, sharing_names
+from microcoder.errors import EvaluatorFault
+from microcoder.evaluator import Judge, sandboxes, sharing, sharing_names
 from microcoder.evaluator.batching import find_obstacle
 from microcoder.evaluator.channel import pack_answer, unpack_answer
+from microcoder.evaluator.preparation import PreparedProblem
+from microcoder.evaluator.sandboxes import SandboxKind
+from microcoder.evaluator.session import Session
 from microcoder.evaluator.submissions import verdict_record
-from microcoder.evaluator.supervisor import Sandbox
+from microcoder.evaluator.supervisor import LoadedProgram, RoomLacked, Run, Sandbox, SandboxDied
+from microcoder.evaluator.tries import Loss
 from microcoder.metrics import share_uncounted, share_unrepeated
 from microcoder.serving.messages import JudgeResponse
 from microcoder.types import Outcome, Program, Repeat, UncountedRun, Verdict
 
-from .conftest import make_problem  # pyrefly: ignore[missing-import]
+from .conftest import make_problem, workers_of  # pyrefly: ignore[missing-import]
 from .guessing_programs import COIN, DISLIKED, PLACES  # pyrefly: ignore[missing-import]
 from .sharing_fuzzer import find_leaks, run_together, write_programs  # pyrefly: ignore[missing-import]
 
@@ -60,6 +67,53 @@ def test_a_program_that_is_judged_anew_has_the_verdict_of_a_process_a_test(monke
         assert verdict.is_accepted
         assert {run.reason for run in verdict.uncounted} >= {Repeat.SHARED_LOST, Repeat.KILLED, Repeat.JUDGED_ANEW}
         assert (judge.statistics.anew, judge.statistics.differences) == (1, 0)
+
+
+class Dying(Sandbox):
+    """Dies after each of some runs of programs."""
+
+    deaths: ClassVar[list[type[SandboxDied]]] = []
+
+    def run(self, *arguments: Any, **named: Any) -> Run:
+        run = super().run(*arguments, **named)
+        if self.deaths:
+            raise self.deaths.pop()("the disk was full")
+        return run
+
+
+@pytest.mark.parametrize("batch_tests", [True, False])
+def test_what_passes_after_its_sandbox_died_is_judged_anew(batch_tests: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(3)))
+    with Judge(workers=1, cache_size=0, time_scale=1.0, batch_tests=batch_tests) as judge:
+        workers_of(judge).sessions[0].renew()
+        monkeypatch.setattr(sandboxes, "Sandbox", Dying)
+        for number, (deaths, outcome) in enumerate(
+            (
+                ([RoomLacked], Outcome.ACCEPTED),
+                ([SandboxDied], Outcome.ACCEPTED),
+                # The first run is tried again, and that one fails: a fault that the ledger has a run of.
+                ([RoomLacked] * 2, Outcome.SANDBOX_FAULT),
+            ),
+            1,
+        ):
+            monkeypatch.setattr(Dying, "deaths", [*deaths])
+            (verdict,) = judge.judge([Program("print(input())")], [problem])
+            assert verdict.outcome is outcome, verdict.detail
+            assert verdict.uncounted[0] == UncountedRun(1, Repeat.SANDBOX_DIED)
+            assert judge.statistics.anew == min(number, 2)
+
+
+def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandboxes, "Sandbox", Dying)
+    with closing(Session()) as session, closing(LoadedProgram("print(3)")) as program:
+        problem = PreparedProblem(make_problem(("", "3")))
+        monkeypatch.setattr(Dying, "deaths", [RoomLacked])
+        with pytest.raises(EvaluatorFault, match="the disk was full"):
+            session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        monkeypatch.setattr(Dying, "deaths", [SandboxDied])
+        run = session._timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        assert run.stdout == b"3\n"
+        assert session._timed.losses == [Loss(Repeat.SANDBOX_DIED, 0.0)]
 
 
 @pytest.mark.parametrize("name", PLACES)

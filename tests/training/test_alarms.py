@@ -17,6 +17,7 @@ from microcoder.training.checkpoints import best_step
 from microcoder.training.config import LoggingConfig
 from microcoder.training.loggers import LoggingObserver, check_loggers, flatten_figures, open_loggers
 from microcoder.training.sampling_config import DiversityWatch
+from microcoder.types import Repeat
 
 HEALTHY = StepMetrics(
     step=3,
@@ -55,7 +56,12 @@ def test_each_alarm_by_what_it_is_for() -> None:
     assert names(replace(HEALTHY, no_code_share=0.6)) == ["no_code"]
     assert names(replace(HEALTHY, zero_variance_share=1.0)) == ["all_groups_flat"]
     assert names(replace(HEALTHY, unscored_share=0.02)) == ["sandbox_faults"]
-    assert names(replace(HEALTHY, anew_share=0.001)) == ["rewards_do_not_repeat"]
+    for reason in (Repeat.SHARED_WRONG, Repeat.KILLED):
+        assert names(replace(HEALTHY, uncounted={str(reason): 0.001})) == ["rewards_do_not_repeat"]
+    assert names(replace(HEALTHY, unrepeated_share=0.1)) == ["rewards_do_not_repeat"]
+    # Clocks, neighbours and memory explain these, also where the program was judged anew.
+    explained = {Repeat.SHARED_LOST, Repeat.SHARED_OVER, Repeat.NEIGHBOURS, Repeat.SANDBOX_DIED, Repeat.JUDGED_ANEW}
+    assert names(replace(HEALTHY, anew_share=0.1, uncounted=dict.fromkeys(map(str, explained), 0.1))) == []
     seen = {"logp_difference": 0.01, "ratio": 1.0, "ratio_max": 1.4, "weight": 1.0, "dropped_share": 0.0}
     assert names(replace(HEALTHY, mismatch=seen)) == []
     assert names(replace(HEALTHY, mismatch={**seen, "weight": 0.6})) == ["sampler_differs"]

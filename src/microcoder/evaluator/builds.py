@@ -46,12 +46,20 @@ class BuildCache:
     def __init__(self, build_seconds: float | None = None, max_bytes: int = _MAX_KEPT_BYTES) -> None:
         self.build_seconds = build_seconds
         """CPU time of a compiler in place of what its language says; None for that."""
+        self.time_scale = 1.0
+        """What that is multiplied by on this machine."""
         self._builds: OrderedDict[_Key, Build] = OrderedDict()
         self._running: dict[_Key, threading.Event] = {}
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
         self._bytes = 0
         self._max_bytes = max_bytes
+
+    def limit(self, language: Language) -> Language:
+        """Return a language with the CPU time that its compiler may take here."""
+        return language.model_copy(
+            update={"build_seconds": (self.build_seconds or language.build_seconds) * self.time_scale}
+        )
 
     def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
         """Return a build, made on first use; an exception is raised to the first caller only, others try again."""

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from pydantic import Field, ValidationError
 
-from microcoder.errors import ConfigError
+from microcoder.errors import ConfigError, EvaluatorFault
 from microcoder.syntax import parse_source
 from microcoder.types import Record
 
@@ -28,6 +28,9 @@ STANDARD = "standard"
 _FOLDER = Path(__file__).parent / "profiles"
 _PIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*$"
 _IMPORTING_CALLS = ("__import__", "import_module")
+_IMPORTS = re.compile(r"import|from")
+_MOST_PARSED_CHARACTERS = 1 << 16
+"""Parsing takes a hundred times the source's own memory."""
 
 
 def normalise(name: str) -> str:
@@ -97,7 +100,10 @@ class PackageProfile(Record):
         return tuple(wanted)
 
     def find_needed(self, code: str, *, is_function: bool) -> Package | None:
-        """Return the first package that a program imports, or None; a source that is not Python imports nothing.
+        """Return the first package that a program imports, or None.
+
+        A source that is long, or that the Python around the judge cannot parse (a newer one's, say), imports what its
+        lines with `import` or `from` name.
 
         Args:
             code: its source.
@@ -105,13 +111,23 @@ class PackageProfile(Record):
         """
         if not any(word in code for package in self.packages for word in (*package.modules, *package.prelude)):
             return None
+        if len(code) > _MOST_PARSED_CHARACTERS:
+            return self._find_in_lines(code, is_function=is_function)
         try:
             nodes = list(ast.walk(parse_source(code)))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+        except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
+            return self._find_in_lines(code, is_function=is_function)
         imported = {name for node in nodes for name in _imports_of(node)}
         used = {node.id for node in nodes if isinstance(node, ast.Name)} if is_function else set()
         return next((one for one in self.packages if imported & {*one.modules} or used & {*one.prelude}), None)
+
+    def _find_in_lines(self, code: str, *, is_function: bool) -> Package | None:
+        lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
+        for one in self.packages:
+            is_used = is_function and any(_find_word(name, code) for name in one.prelude)
+            if is_used or any(_find_word(module, lines) for module in one.modules):
+                return one
+        return None
 
 
 def _imports_of(node: ast.AST) -> Iterator[str]:

@@ -101,9 +101,10 @@ def judge_by_reference(
         with contextlib.ExitStack() as opened:
             for result in _judge_tests(opened, program.code, problem, time_scale, PackageShelf(load_profile(packages))):
                 results.append(result)
+                is_broken = result.verdict is Outcome.SANDBOX_FAULT and result.detail.startswith(CHECKER_FAULT)
                 is_limit = stop == "first_limit" and result.verdict in _LIMITS
                 is_failure = stop == "first_failure" and result.verdict is not Outcome.ACCEPTED
-                if result.verdict is Outcome.COMPILE_ERROR or is_limit or is_failure:
+                if result.verdict is Outcome.COMPILE_ERROR or is_broken or is_limit or is_failure:
                     break
     except (SandboxDied, EvaluatorFault, OSError) as fault:
         results.append(_without_run(Outcome.SANDBOX_FAULT, str(fault)))
@@ -121,7 +122,8 @@ def _judge_tests(
     if problem.checker.type == "program":
         language = find_language(problem.checker.language)
         code, cpu_seconds = str(problem.checker.code), CHECKER_SECONDS * time_scale
-        checking = _load(opened, language, code, cpu_seconds, CHECKER_MIB, scratch_mib=LARGE_SCRATCH_MIB)
+        room = {"scratch_mib": LARGE_SCRATCH_MIB, "build_scale": time_scale}
+        checking = _load(opened, language, code, cpu_seconds, CHECKER_MIB, packages, **room)
         if isinstance(checking, str):
             yield _without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checking}")
             return
@@ -130,19 +132,13 @@ def _judge_tests(
     # A harness is a program that reads stdin, and is given the answer's source.
     code = answer if problem.harness is None else f"{problem.harness}\n\nmain({answer!r})\n"
     fn_name = problem.fn_name if problem.harness is None and problem.fn_name else ""
-    if not language.is_built:
-        provided = packages.provide(language.find_interpreter())
-        for source in (code, answer):
-            if missing := provided.find_problem(source, is_function=bool(fn_name)):
-                raise EvaluatorFault(missing)
     cpu_seconds = (problem.time_limit_seconds + language.startup_seconds) * time_scale
     memory_mib = problem.memory_limit_mib + language.startup_memory_mib
     longest = max(len(test.output.encode("utf-8", "surrogatepass")) for test in problem.tests)
-    output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
     opens_streams = "/dev/" in code or "/proc/" in code
-    scratch_mib = LARGE_SCRATCH_MIB if opens_streams else SCRATCH_MIB
-    room = {"output_mib": output_mib, "scratch_mib": scratch_mib}
-    ready = _load(opened, language, code, cpu_seconds, memory_mib, packages=packages, **room)
+    room = {"build_scale": time_scale, "output_mib": max(OUTPUT_MIB, 2 * (longest >> 20))}
+    room["scratch_mib"] = LARGE_SCRATCH_MIB if opens_streams else SCRATCH_MIB
+    ready = _load(opened, language, code, cpu_seconds, memory_mib, packages, answer, fn_name, **room)
     if isinstance(ready, str):
         yield _without_run(Outcome.COMPILE_ERROR, ready)
         return
@@ -180,8 +176,10 @@ def _load(
     code: str,
     cpu_seconds: float,
     memory_mib: int,
-    *,
-    packages: PackageShelf | None = None,
+    packages: PackageShelf,
+    answer: str = "",
+    fn_name: str = "",
+    build_scale: float = 1.0,
     output_mib: int = OUTPUT_MIB,
     scratch_mib: int = SCRATCH_MIB,
 ) -> _Ready | str:
@@ -189,14 +187,17 @@ def _load(
     limits = Limits(cpu_seconds, 2 * cpu_seconds + 1, (memory_mib + SPARE_MEMORY_MIB) << 20, output_mib << 20)
     if not language.is_built:
         interpreter = language.find_interpreter()
-        folder = packages.provide(interpreter).folder if packages else ""
-        preload = packages.profile.preload_for(code) if packages and folder else ()
-        sandbox = Sandbox(interpreter=interpreter, packages=folder, preload=preload, scratch_mib=scratch_mib)
+        provided = packages.provide(interpreter)
+        for source in (code, answer):
+            if missing := provided.find_problem(source, is_function=bool(fn_name)):
+                raise EvaluatorFault(missing)
+        preload = packages.profile.preload_for(code) if provided.folder else ()
+        sandbox = Sandbox(interpreter=interpreter, packages=provided.folder, preload=preload, scratch_mib=scratch_mib)
         loaded: Loaded = opened.enter_context(contextlib.closing(LoadedProgram(code)))
     else:
-        compiler = require_compiler(language)
+        limited = language.model_copy(update={"build_seconds": language.build_seconds * build_scale})
         with contextlib.closing(Sandbox(toolchain=language.find_readable(), scratch_mib=LARGE_SCRATCH_MIB)) as building:
-            build = run_compiler(building, language, language.build_command(compiler), code)
+            build = run_compiler(building, limited, limited.build_command(require_compiler(language)), code)
         if not build.is_built:
             return build.message
         room = find_room(language).as_message() if language.runtime else NO_RUNTIME
@@ -239,8 +240,7 @@ def _judge_value(run: Run, problem: Problem, number: int, checking: _Ready | Non
     test = problem.tests[number - 1]
     if not run.wire:
         return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
-    num_expected = len(test.output.encode("utf-8", "surrogatepass"))
-    if len(run.wire) > _VALUE_BYTES + _MOST_TIMES_LONGER * num_expected:
+    if len(run.wire) > _VALUE_BYTES + _MOST_TIMES_LONGER * len(test.output.encode("utf-8", "surrogatepass")):
         return _result(run, Outcome.WRONG_ANSWER, f"the returned value takes {len(run.wire)} bytes")
     try:
         value = decode_value(run.wire)

@@ -173,9 +173,9 @@ class Session:
                 if isinstance(trial, TestResult):
                     tries.add(trial)
                 else:
-                    tries = self._judge_program(trial, stop, is_wanted)
+                    tries = self._judge_program(trial, stop, is_wanted, tries)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
-            tries = Tries([verdicts.sandbox_fault(str(fault))])
+            tries = Tries([verdicts.sandbox_fault(str(fault))], tries.uncounted)
         verdict = self._conclude(tries, total)
         prepared.siblings.note(verdict)
         return verdict
@@ -202,32 +202,32 @@ class Session:
         kind = self._kind(language, code, is_large=is_large)
         return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
 
-    def _judge_program(self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool]) -> Tries:
+    def _judge_program(self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool], tries: Tries) -> Tries:
         """Return what a program has come to; anew, a process a test, twice, if a repeated test ended otherwise."""
-        tries = self._judge_tests(trial, stop, is_wanted)
+        self._judge_tests(trial, stop, is_wanted, tries)
         if not tries.is_doubtful and tries.is_accepted:
             self._probe(trial, tries, is_wanted)
         if not tries.is_doubtful:
             return tries
         self._anew += 1
-        first = self._judge_tests(trial, stop, is_wanted, is_only_try=True)
+        first = self._judge_tests(trial, stop, is_wanted, Tries(), is_only_try=True)
         if stop == "first_failure" and not first.is_accepted:
             return tries.replaced_by(first, None)
-        return tries.replaced_by(first, self._judge_tests(trial, stop, is_wanted, is_only_try=True))
+        return tries.replaced_by(first, self._judge_tests(trial, stop, is_wanted, Tries(), is_only_try=True))
 
     def _judge_tests(
-        self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool], *, is_only_try: bool = False
+        self, trial: _Trial, stop: StopRule, is_wanted: Callable[[], bool], tries: Tries, *, is_only_try: bool = False
     ) -> Tries:
-        """Return the results of a program's tests, in order, until the stop rule or a doubt ends it.
+        """Note the results of a program's tests, in order, until the stop rule or a doubt ends it; return them.
 
         Args:
             trial: the program.
             stop: the stop rule.
             is_wanted: asked before each test, or each process of several.
+            tries: where they are noted.
             is_only_try: give every test a process of its own, and count its first run.
         """
         tests = trial.problem.tests
-        tries = Tries()
         while len(tries.results) < len(tests) and not tries.is_doubtful:
             if not is_wanted():
                 raise Abandoned
@@ -254,11 +254,13 @@ class Session:
         try:
             run = self._timed.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together.series)
             if together.is_over(run):
+                self._lose(tries)
                 tries.lose(Loss(Repeat.SHARED_OVER))
                 tries.is_doubtful = True
                 return
             first = self._judge_run(trial, run, tests[0])
         except (SandboxDied, EvaluatorFault, OSError) as fault:
+            self._lose(tries)
             tries.add(verdicts.sandbox_fault(str(fault)))
             return
         self._note(first, trial, tries)
@@ -271,10 +273,14 @@ class Session:
         if together.loss is not None:
             tries.lose(together.loss)
 
-    def _note(self, result: TestResult, trial: _Trial, tries: Tries) -> None:
-        """Note the run of the next test that counts, after those that do not."""
+    def _lose(self, tries: Tries) -> None:
+        """Note the latest runs of the next test that do not count."""
         for loss in self._timed.losses:
             tries.lose(loss)
+
+    def _note(self, result: TestResult, trial: _Trial, tries: Tries) -> None:
+        """Note the run of the next test that counts, after those that do not."""
+        self._lose(tries)
         is_shared_wrong = tries.loss is not None and tries.loss.reason is Repeat.SHARED_WRONG
         tries.add(result)
         if is_shared_wrong and tries.is_doubtful:
@@ -288,6 +294,7 @@ class Session:
             if not is_wanted():
                 raise Abandoned
             result = self._judge_test(trial, trial.problem.tests[place])
+            tries.uncounted += [UncountedRun(place + 1, loss.reason) for loss in self._timed.losses]
             is_alike = result.verdict in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
             tries.uncounted.append(UncountedRun(place + 1, Repeat.PROBE if is_alike else Repeat.PROBE_DIFFERS))
             if not is_alike:
@@ -410,9 +417,8 @@ class Session:
         require_compiler(language)
         build = SandboxKind(builds=language.name)
         with self._turn.shared():
-            headers = self._headers.provide(language, code)
-            seconds = self._builds.build_seconds or language.build_seconds
-            limited = language.model_copy(update={"build_seconds": seconds})
+            limited = self._builds.limit(language)
+            headers = self._headers.provide(limited, code)
             return self._sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:

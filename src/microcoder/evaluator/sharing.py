@@ -106,7 +106,7 @@ class Together:
             return Loss(Repeat.SHARED_WRONG)
         if not series.has_lost or series.result is None or series.num_ended == len(self._tests):
             return None
-        return Loss(Repeat.SHARED_LOST, series.result.cpu_us / 1e6 if series.is_out_of_time else math.inf)
+        return Loss(Repeat.SHARED_LOST, series.cpu_seconds if series.is_out_of_time else math.inf)
 
     def is_over(self, run: Run) -> bool:
         """Whether the process exceeded what one test may take, and it is not known in which test that was."""

@@ -73,6 +73,10 @@ class SandboxDied(Exception):
     """The fork server is gone or does not answer."""
 
 
+class RoomLacked(SandboxDied):
+    """The disk was full before a test had written what it may; without mounts a program can fill it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one test may use."""
@@ -389,7 +393,7 @@ class Sandbox:
             result = Result.unpack(answer)
             if result.expired == ROOM_LACKED:
                 where = os.path.dirname(self._folder)
-                raise SandboxDied(f"the file system of {where} was full before a test had written what it may")
+                raise RoomLacked(f"the file system of {where} was full before a test had written what it may")
             return attendance.conclude(result)
         except BaseException:
             # The answer may come yet, and the next test would take it for its own.

@@ -6,14 +6,15 @@ import contextlib
 import math
 import signal
 
+from microcoder.errors import EvaluatorFault
 from microcoder.evaluator import calibration
 from microcoder.evaluator.attendance import FindLowerLimit
-from microcoder.evaluator.calibration import LARGE_KIB, MEMORY_PROGRAM, PROGRAM, Pace
+from microcoder.evaluator.calibration import LARGE_KIB, MAX_SLOWDOWN, MEMORY_PROGRAM, PROGRAM, Pace
 from microcoder.evaluator.preparation import OUTPUT_MIB, PreparedProblem, limits_for
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED
 from microcoder.evaluator.sandboxes import Sandboxes, SandboxKind
 from microcoder.evaluator.series import Series
-from microcoder.evaluator.supervisor import Limits, LoadedProgram, Run, TestTask
+from microcoder.evaluator.supervisor import Limits, LoadedProgram, RoomLacked, Run, Sandbox, TestTask
 from microcoder.evaluator.tries import Loss
 from microcoder.evaluator.turns import WorkerTurn
 from microcoder.types import Outcome, Repeat
@@ -72,7 +73,7 @@ class TimedRuns:
 
         Raises:
             SandboxDied: the sandbox broke twice.
-            EvaluatorFault: it does not start.
+            EvaluatorFault: it does not start, or the disk is full in an only try.
         """
         self.losses, self._is_only_try = [], is_only_try
         run, slowdown = self._run_with_room(kind, task, prepared, series)
@@ -129,11 +130,12 @@ class TimedRuns:
         """Run a test with the room that neighbours call for; return that too.
 
         Where it runs out of CPU time and neighbours turn out to cost more than they did of late, it is run once more,
-        which happens to one test of a program at most: an endless one must not cost many limits.
+        which happens to one test of a program at most: an endless one must not cost many limits. An only try is not
+        run once more, so it has all the room that neighbours could ever call for.
         """
         limits = prepared.limits
         with self._turn.shared():
-            slowdown = self._pace.slowdown
+            slowdown = MAX_SLOWDOWN if self._is_only_try else self._pace.slowdown
 
             def find_lower_limit() -> float | None:
                 seconds = prepared.siblings.find_limit(self._sibling_limit)
@@ -170,10 +172,22 @@ class TimedRuns:
             output_bytes=limits.output_bytes,
             small_cpu_seconds=room * limits.cpu_seconds,
         )
+
+        def run(sandbox: Sandbox) -> Run:
+            try:
+                return sandbox.run(task, generous, find_lower_limit, series)
+            except RoomLacked as full:
+                if self._is_only_try:
+                    raise EvaluatorFault(str(full)) from None
+                raise
+
         num_deaths = self._sandboxes.retries
-        run = self._sandboxes.use(kind, lambda sandbox: sandbox.run(task, generous, find_lower_limit, series))
-        self.losses += [Loss(Repeat.SANDBOX_DIED, 0.0)] * (self._sandboxes.retries - num_deaths)
-        return run
+        try:
+            return self._sandboxes.use(kind, run)
+        finally:
+            # Where isolation is degraded a program may be the cause. Who is judged anew has been doubted already.
+            loss = Loss(Repeat.SANDBOX_DIED, 0.0 if self._is_only_try else math.inf)
+            self.losses += [loss] * (self._sandboxes.retries - num_deaths)
 
 
 def _room_for(slowdown: float) -> float:

@@ -10,7 +10,16 @@ was killed from outside. A guess must not gain by that. Two rules see to it:
 
 One failure in a shared process is no such case: to run out of the CPU time that tests may take together, which is less
 than that of one test, and then to be accepted after taking at least as much. Whoever burns time to be asked again must
-burn it in the accepted run too, which would have been cut off the first time: nothing is gained.
+burn it in the accepted run too, which would have been cut off the first time: nothing is gained. What earlier tests of
+the process had used is not known from outside, so the lost test counts as having had all of that time.
+
+A run that is cut off because neighbours slow it has left no output, so its repetition is another try. It is excused
+only if it takes at least what the first was cut off at; a quicker one, usual where the neighbours left, is doubted.
+The runs anew neither lose nor gain by neighbours: each has from the beginning all the room that neighbours could call
+for, and one that ends beyond its limit is timed again, alone, and keeps its output.
+
+A sandbox that dies may have been killed by its program where isolation is degraded (it can fill the disk), so a test
+that is accepted after that is doubted too. The runs anew are not repeated where the disk is full.
 """
 
 from __future__ import annotations
@@ -33,8 +42,8 @@ class Loss(NamedTuple):
 
     reason: Repeat
     cpu_seconds: float = math.inf
-    """What an accepted run must take for nothing to be gained: what was taken when time ran out, 0 if the program could
-    not have caused this, infinite otherwise."""
+    """What an accepted run must take for nothing to be gained: the time that was given when it ran out, 0 if the
+    program could not have caused this, infinite otherwise."""
 
 
 @dataclass(slots=True)

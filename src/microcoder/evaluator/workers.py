@@ -134,13 +134,15 @@ class Workers:
         """How fast this machine runs."""
         self._gate = gate or Gate()
         self._gate.open(size, is_work_waiting=lambda: not self._work.empty(), on_aside=self._replace)
-        builds, headers = BuildCache(settings.build_seconds), HeaderShelf(layers=settings.layers, nice=settings.nice)
+        self._builds = BuildCache(settings.build_seconds)
+        self._builds.time_scale = self.time_scale
+        headers = HeaderShelf(layers=settings.layers, nice=settings.nice)
         self.sessions = [
             Session(
                 layers=settings.layers,
                 unsafe=settings.unsafe,
                 gate=self._gate,
-                builds=builds,
+                builds=self._builds,
                 inputs=self._inputs,
                 packages=packages,
                 batch_tests=settings.batch_tests,
@@ -176,7 +178,7 @@ class Workers:
         answer = self._first.get()
         if isinstance(answer, Exception):
             raise answer
-        self.time_scale = answer[1]
+        self.time_scale = self._builds.time_scale = answer[1]
         return answer
 
     def put(self, work: Work) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from microcoder.metrics import StepMetrics
 from microcoder.training.algorithm.trend import Decline, follow_trend
 from microcoder.training.sampling_config import DiversityWatch
+from microcoder.types import Repeat
 
 TRUNCATED_SHARE = 0.9
 NO_CODE_SHARE = 0.5
@@ -16,6 +17,8 @@ FLAT_SHARE = 0.95
 UNSCORED_SHARE = 0.01
 WEIGHT_RANGE = (0.9, 1.1)
 DROPPED_SHARE = 0.05
+_NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
+"""Why a run of an accepted program did not count, where no clock and no neighbour explains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +105,15 @@ def _of_machine(metrics: StepMetrics) -> Iterator[Alarm]:
             "advantage",
             "look at the machine: memory, process limits, disk; fewer evaluator.workers need less of all",
         )
-    if metrics.anew_share:
+    not_repeated = {reason: metrics.uncounted[reason] for reason in _NOT_REPEATED if reason in metrics.uncounted}
+    if metrics.unrepeated_share:
+        not_repeated[Repeat.PROBE_DIFFERS] = metrics.unrepeated_share
+    if not_repeated:
+        shares = ", ".join(f"{reason} {share:.2%}" for reason, share in not_repeated.items())
         yield Alarm(
             "rewards_do_not_repeat",
-            f"{metrics.anew_share:.2%} of the programs failed a test and passed it in another run, or the other way "
-            "round, and were judged anew: only what passed twice more has a reward",
+            f"accepted programs failed a test and passed it in another run, or the other way round ({shares}), and "
+            "were judged anew: only what passed twice more has a reward",
             "look at them in the log: programs that guess are no fault; report any other, and resume with "
             "--evaluator.batch_tests false",
         )
