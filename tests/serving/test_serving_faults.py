@@ -21,9 +21,7 @@ from microcoder.evaluator import Judge
 from microcoder.serving import client as judge_client
 from microcoder.serving import queued
 from microcoder.serving.client import JudgeClient
-from microcoder.serving.queued import QueuedProgram, Shelf
-from microcoder.serving.remote import RemoteService
-from microcoder.types import Outcome, Problem, Program, Repeat, TestCase, Verdict
+from microcoder.types import Outcome, Problem, Program, TestCase, Verdict
 
 from .conftest import ADD, PROBLEM, TOKEN, Running, serving, stub_judge  # pyrefly: ignore[missing-import]
 
@@ -283,74 +281,14 @@ def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: J
         (stick(0), "alive, but has not judged a few programs"),
         (stick(1), "without a verdict|alive"),
     ):
-        # What is out there may take 3.8 s by its limits, far less than the 600 s that the service allows a request.
-        with stub_judge(judge, behave) as (url, asked):
+        # It promises to answer within -28 s, and is given 30 s more.
+        with stub_judge(judge, behave, request_seconds=-28.0) as (url, asked):
             with (
                 JudgeClient(url, patience_seconds=1.0) as client,
-                pytest.raises(EvaluatorFault, match=rf"no judge for (1|3\.8) s: {url}: .*({words})"),
+                pytest.raises(EvaluatorFault, match=rf"no judge for 1 s: {url}: .*({words})"),
             ):
-                client.judge([Program(ADD)] * 3, [SLOW] * 3)
+                client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
             assert asked[0] == 3
-
-
-def test_a_program_that_takes_longer_than_the_patience_but_may_is_judged(running: Running) -> None:
-    with JudgeClient(running.url, patience_seconds=0.2) as client:
-        assert client.judge([Program(f"import time\ntime.sleep(1)\n{ADD}")], [PROBLEM])[0].is_accepted
-
-
-def test_an_accepted_copy_counts_only_without_the_first_holder(judge: Judge) -> None:
-    known = Shelf().find(PROBLEM)
-    accepted, wrong = judge.judge([Program(ADD), Program("print(3)")], [PROBLEM] * 2)
-    first, copy = (RemoteService(f"http://{name}", httpx.AsyncClient()) for name in ("first", "copy"))
-
-    def copied() -> QueuedProgram:
-        item = QueuedProgram(Program(ADD), known)
-        assert item.begin()
-        for service in (first, copy):
-            item.give_to(service)
-            service.held.add(item)
-        return item
-
-    for answer in (wrong, accepted):
-        item = copied()
-        item.land(copy, accepted)
-        assert not item.future.done()
-        item.land(first, answer)
-        verdict = item.future.result(0)
-        assert verdict.outcome is answer.outcome
-        assert [run.reason for run in verdict.uncounted][-1:] == [Repeat.COPIED]
-    lost, refused, late = copied(), copied(), copied()
-    lost.land(copy, accepted)
-    lost.drop(first)
-    refused.land(copy, wrong)
-    assert (lost.future.result(0).outcome, refused.future.result(0).outcome) == (accepted.outcome, wrong.outcome)
-    late.land(copy, accepted)
-    queued.settle_late([first, copy])
-    assert not late.future.done()
-    late.since -= queued.longest_seconds(PROBLEM, first.time_scale)
-    queued.settle_late([first, copy])
-    assert [run.reason for run in late.future.result(0).uncounted] == [Repeat.COPIED]
-    alone = QueuedProgram(Program(ADD), known)
-    alone.give_to(first)
-    alone.land(first, accepted)
-    assert alone.future.result(0) == accepted
-
-
-def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> None:
-    one_test = PROBLEM.model_copy(update={"tests": PROBLEM.tests[:1]})
-    for limits in ({"max_batch": 1, "max_tests": 1, "max_total_tests": 1}, {"max_batch": 2}, {"max_queued": 1}):
-        with serving(judge, grace_seconds=0, **limits) as small, JudgeClient(small.url, patience_seconds=5) as client:
-            assert client.judge([Program(ADD), Program("print(4)")], [one_test] * 2)[0].is_accepted
-
-
-def test_a_client_whose_neighbour_guessed_tokens_is_told_so(judge: Judge) -> None:
-    with serving(judge, tokens=(TOKEN,), grace_seconds=0) as guarded:
-        for _ in range(10):
-            guarded.post("/v1/judge", {}, headers={"Authorization": "Bearer a-guess"})
-        with JudgeClient(guarded.url, token=TOKEN, patience_seconds=0.5) as client:
-            for ask in (client.about, lambda: client.judge([Program(ADD)], [PROBLEM])):
-                with pytest.raises(EvaluatorFault, match="429: too many wrong tokens from this address"):
-                    ask()
 
 
 def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
@@ -363,8 +301,7 @@ def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
         stub_judge(judge, stick(2)) as (url, asked),
         JudgeClient([healthy.url, url]) as client,
     ):
-        verdicts = client.judge(alternate("sat on", 60), [SLOW] * 60, on_verdict=lambda n, v: told.append(n))
-        assert any(run.reason is Repeat.COPIED for verdict in verdicts for run in verdict.uncounted)
+        verdicts = client.judge(alternate("sat on", 60), [PROBLEM] * 60, on_verdict=lambda n, v: told.append(n))
         assert [verdict.is_accepted for verdict in verdicts] == [n % 2 == 0 for n in range(60)]
         assert sorted(told) == list(range(60))
         assert len(asked) > 2

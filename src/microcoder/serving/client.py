@@ -10,10 +10,9 @@ come back one by one, and the next programs go to the service that has most room
 |                                                 | another service; one that is gone gets nothing until it says |
 |                                                 | what it is again                                             |
 | a program's own requests fail beyond patience   | `sandbox_fault` verdicts that name the service               |
-| verdicts that are late, another service idle    | it is asked as well; that it accepts counts once the first   |
-|                                                 | is lost or too late, and `uncounted` says `copied`           |
+| verdicts that are late, another service idle    | nothing: it is asked as well, and what comes first counts    |
 | a false verdict on a program that is known      | nothing: the service is left out for good, and named         |
-| no verdict comes for the patience               | `EvaluatorFault` that says what each of them did             |
+| no service says anything for the patience       | `EvaluatorFault` that says what each of them did             |
 | 401, 403, 404                                   | `ConfigError`                                                |
 | any other 4xx                                   | `DataError` with the service's words                         |
 """
@@ -34,22 +33,13 @@ import httpx
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.serving.messages import Landed, Load
-from microcoder.serving.queued import (
-    LATE_SECONDS,
-    Queue,
-    QueuedProgram,
-    QueueJudge,
-    copy_late,
-    longest_seconds,
-    settle_late,
-)
-from microcoder.serving.remote import CONFIGURATION, EXTRA_SECONDS, RemoteService, Unserved
+from microcoder.serving.queued import LATE_SECONDS, Queue, QueuedProgram, QueueJudge, copy_late
+from microcoder.serving.remote import CONFIGURATION, RemoteService, Unserved
 
 Check = Callable[[str, Mapping[str, Any]], None]
 """Called with a service's address and what it says it is; raises ConfigError to refuse it."""
 
-_MAX_WAIT_SECONDS, _MAX_STATED_SECONDS = 20.0, 60.0
-"""Before a service is asked again: at most, and at most where it says itself how long (`Retry-After`)."""
+_MAX_WAIT_SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
 _JOIN_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.25
@@ -80,10 +70,8 @@ class JudgeClient(QueueJudge):
             token: one that all of them take.
             batch_size: programs in one request, at most.
             connections: requests at the same time, to each, at most.
-            patience_seconds: how long no verdict may come, and how long one program may fail, before it is given up.
-                That a service says to be there is no verdict. Where a program that is out may take longer by its
-                limits (wall time of all its tests), no verdict may come for that time, at most `--request-seconds` of
-                its service and 30 s.
+            patience_seconds: how long no service may say anything, and how long one program may fail, before it is
+                given up.
             silence_seconds: how long an answer may say nothing; more than the ten seconds after which a service says
                 that it is there.
             check: looks at each service before it is given anything, also when it comes back.
@@ -179,7 +167,6 @@ class JudgeClient(QueueJudge):
         while True:
             await asyncio.sleep(min(1.0, self._patience_seconds / 10))
             now = time.monotonic()
-            settle_late(self._services)
             if not self._queue:
                 for service, late in copy_late(self._services):
                     self._give(service, late)
@@ -189,20 +176,12 @@ class JudgeClient(QueueJudge):
                     self._begin(self._ask_known_again(service))
             if not self._queue and all(item.future.done() for service in self._services for item in service.held):
                 self._heard = now
-            elif now - self._heard > (patience := self._find_patience()):
-                fault = EvaluatorFault(f"no judge for {patience:g} s: {self._troubles()}; start one again")
+            elif now - self._heard > self._patience_seconds:
+                fault = EvaluatorFault(
+                    f"no judge for {self._patience_seconds:g} s: {self._troubles()}; start one again"
+                )
                 self._for_all(lambda item, fault=fault: item.resolve(fault))
                 self._heard = time.monotonic()
-
-    def _find_patience(self) -> float:
-        """Return how long no verdict may come: what is out may take its time."""
-        longest = (
-            min(longest_seconds(item.known.problem, service.time_scale), service.request_seconds + EXTRA_SECONDS)
-            for service in self._services
-            for item in service.held
-            if not item.future.done()
-        )
-        return max(self._patience_seconds, max(longest, default=0.0))
 
     def _troubles(self) -> str:
         return "; ".join(f"{service.url}: {service.trouble}" for service in self._services)
@@ -226,14 +205,15 @@ class JudgeClient(QueueJudge):
         service.num_requests += 1
         service.held.update(batch)
         for item in batch:
-            item.give_to(service)
+            item.num_holders += 1
+            item.since = time.monotonic()
         self._begin(self._ask(service, batch))
 
     def _take_back(self, service: RemoteService, items: Iterable[QueuedProgram]) -> None:
         """Note that a service has some programs no more."""
         for item in service.held.intersection(items):
             service.held.discard(item)
-            item.drop(service)
+            item.num_holders -= 1
 
     def _find_room(self, service: RemoteService, now: float) -> int:
         """Return how many programs may go there now; not one by one if many wait and many run."""
@@ -286,17 +266,14 @@ class JudgeClient(QueueJudge):
     def _note_line(self, service: RemoteService, items: list[QueuedProgram], line: Landed | Load) -> None:
         if service.is_false:
             raise Unserved(0, service.trouble, is_false=True)
+        self._heard = time.monotonic()
         service.num_failures = 0
         if isinstance(line, Load):
-            # Programs of other clients are judged before ours.
-            if line.queued < service.queued:
-                self._heard = time.monotonic()
-            service.workers, service.queued = line.workers, line.queued
+            service.workers = line.workers
             service.num_of_others = max(0, line.queued - len(service.held))
         elif line.index < len(items):
             item = items[line.index]
-            self._heard = time.monotonic()
-            item.land(service, line.verdict)
+            item.resolve(line.verdict)
             if item in service.held:
                 self._take_back(service, [item])
                 self._hand_out()
@@ -309,9 +286,6 @@ class JudgeClient(QueueJudge):
                 item.resolve(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
             return
         self.num_retries += 1
-        if refused.status == 504 and refused.was_taken:
-            # It ended what takes longer than it allows: that is these programs' matter, see below.
-            self._heard = time.monotonic()
         self._rest(service, refused)
         for item in items:
             if refused.may_be_its_programs:
@@ -320,7 +294,7 @@ class JudgeClient(QueueJudge):
                 if time.monotonic() - item.lost_since > self._patience_seconds:
                     item.give_up(f"{service.url}: failed {item.num_losses} times; {service.trouble}")
             # Another one may have it as well.
-            if not item.holders and not item.future.done():
+            if not item.num_holders and not item.future.done():
                 self._queue.add(item)
 
     def _rest(self, service: RemoteService, refused: Unserved) -> None:
@@ -329,7 +303,7 @@ class JudgeClient(QueueJudge):
         wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
         if refused.retry_after_seconds is not None:
             # Spread out, so that those who were refused together do not come back together.
-            wait_seconds = min(refused.retry_after_seconds, _MAX_STATED_SECONDS) * random.uniform(1.0, 1.5)
+            wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
         # One that was never there is named as well, once: its address may be mistyped.
         is_news = service.workers or not service.num_failures or refused.is_false
         if refused.is_gone and is_news and not service.is_false:
@@ -358,7 +332,6 @@ class JudgeClient(QueueJudge):
     async def _meet(self, service: RemoteService) -> None:
         about = await self._look_at(service)
         service.limits = about["limits"]
-        service.time_scale = about.get("time_scale", service.time_scale)
         service.request_seconds = service.limits.get("request_seconds", service.request_seconds)
         service.trouble = "alive, but has not judged a few programs with known verdicts"
         async for line in service.ask_known():
@@ -387,11 +360,9 @@ class JudgeClient(QueueJudge):
             found = await asyncio.gather(*map(self._look_at, self._services), return_exceptions=True)
             missing = [service for service, answer in zip(self._services, found, strict=True) if _note(service, answer)]
             abouts = [answer for answer in found if isinstance(answer, dict)]
-            stated = [answer.retry_after_seconds or 0.0 for answer in found if isinstance(answer, Unserved)]
-            wait_seconds = max(_ASK_AGAIN_SECONDS, min(stated, default=0.0))
-            if not missing or time.monotonic() + wait_seconds > give_up:
+            if not missing or time.monotonic() + _ASK_AGAIN_SECONDS > give_up:
                 break
-            await asyncio.sleep(min(wait_seconds, _MAX_STATED_SECONDS))
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
         if not abouts:
             raise EvaluatorFault(self._troubles())
         for service in missing:

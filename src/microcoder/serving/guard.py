@@ -6,7 +6,6 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Collection
@@ -117,11 +116,7 @@ class Guard:
         if num_failures >= _MOST_FAILURES and left > 0:
             # Before the token is looked at: a guess would learn nothing, were it right.
             self._service.metrics.tokens_refused.labels("not_looked_at").inc()
-            why = (
-                f"too many wrong tokens from this address, perhaps another client's behind its proxy: no new token "
-                f"is looked at for {math.ceil(left)} s; send it again then"
-            )
-            raise Refused(429, why, retry_after_seconds=left)
+            raise Refused(429, "too many wrong tokens from this address; send it again later", retry_after_seconds=left)
         # Every token is compared, so that the time taken says nothing.
         if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
             self._welcome[peer, shown] = None

@@ -9,18 +9,16 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from microcoder.errors import DataError, EvaluatorFault, MicroCoderError
-from microcoder.evaluator.checkers import CPU_SECONDS
-from microcoder.evaluator.executions import longest_wall_seconds
 from microcoder.evaluator.judge import OnVerdict
 from microcoder.evaluator.languages import check_language
 from microcoder.evaluator.protocols import unreached
 from microcoder.signatures import judged_by
-from microcoder.types import Problem, Program, Repeat, UncountedRun, Verdict
+from microcoder.types import Problem, Program, Verdict
 
 MOST_PROBLEM_BYTES = 512 << 20
 """Of the tests of problems that are remembered though nothing waits for them."""
@@ -80,13 +78,10 @@ class QueuedProgram:
     future: Future[Verdict] = field(default_factory=Future)
     num_losses: int = 0
     """Machines that were lost with it."""
-    holders: list[Machine] = field(default_factory=list)
-    """Machines that have it now, in the order in which they were given it: the others have copies."""
+    num_holders: int = 0
+    """Machines that have it now."""
     since: float = 0.0
-    """When it was given to the last of them."""
-    accepted: Verdict | None = None
-    """What a copy was judged, while the first holder may still judge otherwise."""
-    _is_copied: bool = False
+    """When it was given to one."""
     lost_since: float = 0.0
     """When it was lost first."""
     _is_begun: bool = False
@@ -96,35 +91,6 @@ class QueuedProgram:
         if not self._is_begun:
             self._is_begun = self.future.set_running_or_notify_cancel()
         return self._is_begun and not self.future.done()
-
-    def give_to(self, holder: Machine) -> None:
-        """Note a machine that has it from now on."""
-        self._is_copied = bool(self.holders)
-        self.holders.append(holder)
-        self.since = time.monotonic()
-
-    def land(self, holder: Machine, answer: JudgeAnswer) -> None:
-        """Take a holder's answer; that a copy is accepted counts once the first holder is lost or too late.
-
-        A program may sleep when it dislikes what its random numbers say: a copy is no second try for it.
-        """
-        is_first = self.holders[:1] == [holder]
-        if isinstance(answer, Verdict) and self._is_copied:
-            copied = UncountedRun(max(1, len(answer.tests)), Repeat.COPIED)
-            answer = replace(answer, uncounted=(*answer.uncounted, copied))
-            if answer.is_accepted and not is_first:
-                self.accepted = answer
-        if self.accepted is None or is_first:
-            self.resolve(answer)
-        self.drop(holder)
-
-    def drop(self, holder: Machine) -> None:
-        """Note that a machine has it no more."""
-        was_first = self.holders[:1] == [holder]
-        if holder in self.holders:
-            self.holders.remove(holder)
-        if self.accepted is not None and (was_first or not self.holders):
-            self.resolve(self.accepted)
 
     def resolve(self, answer: JudgeAnswer) -> None:
         """Set the result, unless there is one."""
@@ -204,47 +170,21 @@ class Machine(Protocol):
         """How many programs it could begin at once."""
         ...
 
-    @property
-    def time_scale(self) -> float:
-        """How much longer than on the reference machine programs may take there."""
-        ...
-
 
 MachineT = TypeVar("MachineT", bound=Machine)
 
 
-def longest_seconds(problem: Problem, time_scale: float) -> float:
-    """Return how long a program may take by its limits: each test, and its checker, the whole of its wall time."""
-    seconds = longest_wall_seconds(problem.time_limit_seconds * time_scale)
-    if problem.checker.type == "program":
-        seconds += longest_wall_seconds(CPU_SECONDS * time_scale)
-    return len(problem.tests) * seconds
-
-
-def settle_late(machines: Sequence[Machine]) -> None:
-    """Let copies that were accepted count where the first holder has had all the time that the program may take."""
-    now = time.monotonic()
-    for machine in machines:
-        for item in tuple(machine.held):
-            if item.accepted and now - item.since > longest_seconds(item.known.problem, machine.time_scale):
-                item.resolve(item.accepted)
-
-
 def copy_late(machines: Sequence[MachineT]) -> Iterator[tuple[MachineT, list[QueuedProgram]]]:
-    """Yield what is out for long, for machines with nothing to do: its own may hang.
+    """Yield what is out for long, for machines with nothing to do: its own may hang. Whichever verdict is first counts.
 
-    The caller gives it to them, and notes the holder, before the next is asked for. See `QueuedProgram.land`.
+    The caller gives it to them, and counts a holder more, before the next is asked for.
     """
     before = time.monotonic() - LATE_SECONDS
-    late = [
-        (machine, item)
-        for machine in machines
-        for item in machine.held
-        if item.since < before and item.accepted is None and not item.future.done()
-    ]
+    late = [(machine, item) for machine in machines for item in machine.held if item.since < before]
     for idle in machines:
-        copied = [item for machine, item in late if machine is not idle and len(item.holders) == 1]
-        if items := copied[: max(0, idle.num_free)]:
+        if items := [
+            item for machine, item in late if machine is not idle and item.num_holders == 1 and not item.future.done()
+        ][: max(0, idle.num_free)]:
             yield idle, items
 
 

@@ -32,7 +32,6 @@ from microcoder.serving.queued import (
     QueuedProgram,
     QueueJudge,
     copy_late,
-    settle_late,
 )
 from microcoder.serving.ray_nodes import find_nodes, kill_actor, start_actor
 from microcoder.types import Problem, Program
@@ -54,9 +53,9 @@ class NodeJudge:
         self._problems: dict[int, Problem] = {}
         self._landed: SimpleQueue[tuple[int, JudgeAnswer]] = SimpleQueue()
 
-    def start(self) -> tuple[int, float]:
-        """Answer once there is a judge: with its workers, and what it multiplies time limits by."""
-        return self._judge.workers, self._judge.time_scale
+    def start(self) -> int:
+        """Answer once there is a judge: with its workers."""
+        return self._judge.workers
 
     @ray.method(concurrency_group="give")
     def give(self, programs: list[tuple[int, Program, int]], problems: dict[int, Any], forgotten: list[int]) -> None:
@@ -100,8 +99,6 @@ class _Node:
     num_bytes: int = 0
     """Of the problems that it has."""
     latest: int = 0
-    """The problem of the program that it was given last."""
-    time_scale: float = 1.0
 
     @property
     def held(self) -> Collection[QueuedProgram]:
@@ -112,6 +109,8 @@ class _Node:
     def num_free(self) -> int:
         """How many programs it could begin at once."""
         return self.workers - len(self.items)
+
+    """The problem of the program that it was given last."""
 
 
 class RayJudge(QueueJudge):
@@ -233,7 +232,6 @@ class RayJudge(QueueJudge):
             if now - looked > _REFRESH_SECONDS:
                 looked = now
                 self._start_nodes()
-                settle_late(tuple(self._nodes.values()))
                 if not self._queue:
                     for node, items in copy_late(tuple(self._nodes.values())):
                         self._give(node, items)
@@ -250,10 +248,10 @@ class RayJudge(QueueJudge):
             lambda done: self._events.put(partial(note, node, done.exception() or done.result()))
         )
 
-    def _note_start(self, node: _Node, answer: tuple[int, float] | BaseException) -> None:
-        """Note that an actor is there, or why not."""
+    def _note_start(self, node: _Node, answer: int | BaseException) -> None:
+        """Note that an actor is there, with so many workers, or why not."""
         if not isinstance(answer, BaseException):
-            node.workers, node.time_scale = answer
+            node.workers = answer
             self._call(node, node.handle.collect, self._note_verdicts)
         elif self._nodes.get(node.name) is node:
             why = str(answer).strip().splitlines()[-1][:300]
@@ -271,7 +269,8 @@ class RayJudge(QueueJudge):
             for number, verdict in answer:
                 # A program that was given up is no longer among the node's own.
                 if (item := node.items.pop(number, None)) is not None:
-                    item.land(node, verdict)
+                    item.num_holders -= 1
+                    item.resolve(verdict)
             self._call(node, node.handle.collect, self._note_verdicts)
         elif self._nodes.get(node.name) is node:
             self._lose(node, type(answer).__name__)
@@ -286,8 +285,8 @@ class RayJudge(QueueJudge):
         # In the order in which they were given: the first goes in front of all.
         for item in reversed(held):
             item.num_losses += 1
-            item.drop(node)
-            if item.holders or item.future.done():
+            item.num_holders -= 1
+            if item.num_holders or item.future.done():
                 continue
             if item.num_losses > self._max_losses:
                 item.give_up(f"lost {item.num_losses} times with its node: {why}")
@@ -316,7 +315,8 @@ class RayJudge(QueueJudge):
         new: dict[int, Any] = {}
         forgotten: list[int] = []
         for item in items:
-            item.give_to(node)
+            item.num_holders += 1
+            item.since = time.monotonic()
             node.items[number := next(self._numbers)] = item
             known = item.known
             programs.append((number, item.program, known.number))
