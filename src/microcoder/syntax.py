@@ -33,12 +33,13 @@ def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
         EvaluatorFault: the parser itself failed, which says nothing of the source.
     """
     fault = None
-    for _ in range(_MOST_TRIES):
-        try:
-            with _ONE_AT_A_TIME:
+    # Held over all tries: whoever else parses would leave new garbage, whose collection may fail the next one too.
+    with _ONE_AT_A_TIME:
+        for _ in range(_MOST_TRIES):
+            try:
                 return ast.parse(source, mode=mode)
-        except SystemError as error:
-            fault = error  # Code that is not ours parses beside us: once more.
+            except SystemError as error:
+                fault = error  # Code that is not ours parses beside us, or was called by the collector: once more.
     raise EvaluatorFault(f"Python's parser failed {_MOST_TRIES} times: {fault}")
 
 

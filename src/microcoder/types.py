@@ -371,6 +371,8 @@ class Repeat(StrEnum):
     """The program belonged to the sample of accepted ones of which some tests are run again; it was accepted again."""
     PROBE_DIFFERS = "probe_differs"
     """The same, and it was not accepted again."""
+    COPIED = "copied"
+    """Another machine had the program as well, since one was late with it; all its tests may have been run there."""
 
 
 @dataclass(frozen=True, slots=True)

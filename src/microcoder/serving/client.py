@@ -12,7 +12,7 @@ come back one by one, and the next programs go to the service that has most room
 | a program's own requests fail beyond patience   | `sandbox_fault` verdicts that name the service               |
 | verdicts that are late, another service idle    | nothing: it is asked as well, and what comes first counts    |
 | a false verdict on a program that is known      | nothing: the service is left out for good, and named         |
-| no service says anything for the patience       | `EvaluatorFault` that says what each of them did             |
+| no verdict comes for the patience               | `EvaluatorFault` that says what each of them did             |
 | 401, 403, 404                                   | `ConfigError`                                                |
 | any other 4xx                                   | `DataError` with the service's words                         |
 """
@@ -33,8 +33,8 @@ import httpx
 
 from microcoder.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.serving.messages import Landed, Load
-from microcoder.serving.queued import LATE_SECONDS, Queue, QueuedProgram, QueueJudge, copy_late
-from microcoder.serving.remote import CONFIGURATION, RemoteService, Unserved
+from microcoder.serving.queued import LATE_SECONDS, Queue, QueuedProgram, QueueJudge, copy_late, longest_seconds
+from microcoder.serving.remote import CONFIGURATION, EXTRA_SECONDS, RemoteService, Unserved
 
 Check = Callable[[str, Mapping[str, Any]], None]
 """Called with a service's address and what it says it is; raises ConfigError to refuse it."""
@@ -70,8 +70,10 @@ class JudgeClient(QueueJudge):
             token: one that all of them take.
             batch_size: programs in one request, at most.
             connections: requests at the same time, to each, at most.
-            patience_seconds: how long no service may say anything, and how long one program may fail, before it is
-                given up.
+            patience_seconds: how long no verdict may come, and how long one program may fail, before it is given up.
+                That a service says to be there is no verdict. Where a program that is out may take longer by its
+                limits (wall time of all its tests), no verdict may come for that time, at most `--request-seconds` of
+                its service and 30 s.
             silence_seconds: how long an answer may say nothing; more than the ten seconds after which a service says
                 that it is there.
             check: looks at each service before it is given anything, also when it comes back.
@@ -176,12 +178,20 @@ class JudgeClient(QueueJudge):
                     self._begin(self._ask_known_again(service))
             if not self._queue and all(item.future.done() for service in self._services for item in service.held):
                 self._heard = now
-            elif now - self._heard > self._patience_seconds:
-                fault = EvaluatorFault(
-                    f"no judge for {self._patience_seconds:g} s: {self._troubles()}; start one again"
-                )
+            elif now - self._heard > (patience := self._find_patience()):
+                fault = EvaluatorFault(f"no judge for {patience:g} s: {self._troubles()}; start one again")
                 self._for_all(lambda item, fault=fault: item.resolve(fault))
                 self._heard = time.monotonic()
+
+    def _find_patience(self) -> float:
+        """Return how long no verdict may come: what is out may take its time."""
+        longest = (
+            min(longest_seconds(item.known.problem, service.time_scale), service.request_seconds + EXTRA_SECONDS)
+            for service in self._services
+            for item in service.held
+            if not item.future.done()
+        )
+        return max(self._patience_seconds, max(longest, default=0.0))
 
     def _troubles(self) -> str:
         return "; ".join(f"{service.url}: {service.trouble}" for service in self._services)
@@ -266,13 +276,16 @@ class JudgeClient(QueueJudge):
     def _note_line(self, service: RemoteService, items: list[QueuedProgram], line: Landed | Load) -> None:
         if service.is_false:
             raise Unserved(0, service.trouble, is_false=True)
-        self._heard = time.monotonic()
         service.num_failures = 0
         if isinstance(line, Load):
-            service.workers = line.workers
+            # Programs of other clients are judged before ours.
+            if line.queued < service.queued:
+                self._heard = time.monotonic()
+            service.workers, service.queued = line.workers, line.queued
             service.num_of_others = max(0, line.queued - len(service.held))
         elif line.index < len(items):
             item = items[line.index]
+            self._heard = time.monotonic()
             item.resolve(line.verdict)
             if item in service.held:
                 self._take_back(service, [item])
@@ -286,6 +299,9 @@ class JudgeClient(QueueJudge):
                 item.resolve(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
             return
         self.num_retries += 1
+        if refused.status == 504 and refused.was_taken:
+            # It ended what takes longer than it allows: that is these programs' matter, see below.
+            self._heard = time.monotonic()
         self._rest(service, refused)
         for item in items:
             if refused.may_be_its_programs:
@@ -332,6 +348,7 @@ class JudgeClient(QueueJudge):
     async def _meet(self, service: RemoteService) -> None:
         about = await self._look_at(service)
         service.limits = about["limits"]
+        service.time_scale = about.get("time_scale", service.time_scale)
         service.request_seconds = service.limits.get("request_seconds", service.request_seconds)
         service.trouble = "alive, but has not judged a few programs with known verdicts"
         async for line in service.ask_known():

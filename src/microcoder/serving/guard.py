@@ -116,7 +116,8 @@ class Guard:
         if num_failures >= _MOST_FAILURES and left > 0:
             # Before the token is looked at: a guess would learn nothing, were it right.
             self._service.metrics.tokens_refused.labels("not_looked_at").inc()
-            raise Refused(429, "too many wrong tokens from this address; send it again later", retry_after_seconds=left)
+            why = "too many wrong tokens from this address, perhaps a neighbour's; send it again later"
+            raise Refused(429, why, retry_after_seconds=left)
         # Every token is compared, so that the time taken says nothing.
         if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
             self._welcome[peer, shown] = None

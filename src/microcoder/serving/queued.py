@@ -9,16 +9,18 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from microcoder.errors import DataError, EvaluatorFault, MicroCoderError
+from microcoder.evaluator.checkers import CPU_SECONDS
+from microcoder.evaluator.executions import longest_wall_seconds
 from microcoder.evaluator.judge import OnVerdict
 from microcoder.evaluator.languages import check_language
 from microcoder.evaluator.protocols import unreached
 from microcoder.signatures import judged_by
-from microcoder.types import Problem, Program, Verdict
+from microcoder.types import Problem, Program, Repeat, UncountedRun, Verdict
 
 MOST_PROBLEM_BYTES = 512 << 20
 """Of the tests of problems that are remembered though nothing waits for them."""
@@ -97,6 +99,8 @@ class QueuedProgram:
         if not self.begin():
             return
         if isinstance(answer, Verdict):
+            if self.num_holders > 1:
+                answer = replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))
             self.future.set_result(answer)
         else:
             self.future.set_exception(answer)
@@ -172,6 +176,14 @@ class Machine(Protocol):
 
 
 MachineT = TypeVar("MachineT", bound=Machine)
+
+
+def longest_seconds(problem: Problem, time_scale: float) -> float:
+    """Return how long a program may take by its limits: each test, and its checker, the whole of its wall time."""
+    seconds = longest_wall_seconds(problem.time_limit_seconds * time_scale)
+    if problem.checker.type == "program":
+        seconds += longest_wall_seconds(CPU_SECONDS * time_scale)
+    return len(problem.tests) * seconds
 
 
 def copy_late(machines: Sequence[MachineT]) -> Iterator[tuple[MachineT, list[QueuedProgram]]]:

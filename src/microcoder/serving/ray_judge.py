@@ -99,6 +99,7 @@ class _Node:
     num_bytes: int = 0
     """Of the problems that it has."""
     latest: int = 0
+    """The problem of the program that it was given last."""
 
     @property
     def held(self) -> Collection[QueuedProgram]:
@@ -109,8 +110,6 @@ class _Node:
     def num_free(self) -> int:
         """How many programs it could begin at once."""
         return self.workers - len(self.items)
-
-    """The problem of the program that it was given last."""
 
 
 class RayJudge(QueueJudge):

@@ -22,7 +22,7 @@ _AGAIN = (0, 429, 500, 502, 503, 504)
 _GONE, _LOST = (0, 502, 503), (500, 504)
 _WAITING_PER_WORKER, _WAITING = 1, 16
 """Programs that a service is given to wait there: per worker, and besides."""
-_EXTRA_SECONDS = 30.0
+EXTRA_SECONDS = 30.0
 """By which an answer may exceed the time that the service promises."""
 _KNOWN = {
     "print(sum(map(int, input().split())))": Outcome.ACCEPTED,
@@ -81,6 +81,10 @@ class RemoteService:
     """Programs that it takes, of all clients."""
     request_seconds: float = 600.0
     """Within which it answers a request, as it says."""
+    time_scale: float = 1.0
+    """What it multiplies time limits by, as it says."""
+    queued: int = 0
+    """Programs of all clients there, as it said last."""
     limits: Mapping[str, float] = field(default_factory=dict)
     held: set[QueuedProgram] = field(default_factory=set)
     """Our programs there, also those that another one has judged meanwhile."""
@@ -143,17 +147,28 @@ class RemoteService:
         """
         self.known_at = time.monotonic()
         first, second = random.sample(range(10**6, 10**9), 2)
+        tests = (
+            TestCase(input=f"{first} 2\n", output=f"{first + 2}\n"),
+            TestCase(input=f"3 {second}", output=f"{second + 3}"),
+        )
         problem = Problem(
             id="known",
-            tests=(
-                TestCase(input=f"{first} 2\n", output=f"{first + 2}\n"),
-                TestCase(input=f"3 {second}", output=f"{second + 3}"),
-            ),
+            # The last one tells them apart.
+            tests=tests[-min(2, self._find_limit("max_tests"), self._find_limit("max_total_tests")) :],
             time_limit_seconds=min(10.0, self.limits.get("max_cpu_seconds", 10.0)),
             memory_limit_mib=int(min(256, self.limits.get("max_memory_mib", 256))),
         )
         known = NumberedProblem(0, problem, 0)
         items = [QueuedProgram(Program(code), known) for code in _KNOWN]
+        size = min(len(items), self._find_limit("max_batch"), self._find_limit("max_queued"))
+        for start in range(0, len(items), size):
+            async for line in self._ask_and_compare(items[start : start + size]):
+                yield line
+
+    def _find_limit(self, name: str) -> int:
+        return int(self.limits.get(name, len(_KNOWN)))
+
+    async def _ask_and_compare(self, items: Sequence[QueuedProgram]) -> AsyncGenerator[Landed | Load]:
         async for line in self.ask(items):
             if isinstance(line, Landed) and line.index < len(items):
                 item, verdict = items[line.index], line.verdict
@@ -174,7 +189,7 @@ class RemoteService:
             Unserved: it refused, or said nothing more before all was judged.
         """
         was_taken = False
-        give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
+        give_up = time.monotonic() + self.request_seconds + EXTRA_SECONDS
         try:
             async with self.http.stream(
                 "POST",
@@ -191,7 +206,7 @@ class RemoteService:
                     yield line
                     if time.monotonic() > give_up:
                         why = f"alive, but not done within its own --request-seconds {self.request_seconds:g}"
-                        raise Unserved(0, f"{why} and {_EXTRA_SECONDS:g} s", was_taken=True)
+                        raise Unserved(0, f"{why} and {EXTRA_SECONDS:g} s", was_taken=True)
         except httpx.TransportError as error:
             raise Unserved(0, _name(error), was_taken=was_taken) from None
         except ValueError as error:
