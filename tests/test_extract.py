@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from microcoder import extract_program
 from microcoder.blocks import read_block
 from microcoder.errors import ConfigError
-from microcoder.extract import load_extractor
+from microcoder.extract import USUAL, load_extractor
 from microcoder.metrics import ScoredRollout, rollout_row
 from microcoder.runs import read_rollouts, write_rollouts
 from microcoder.types import Outcome, Rollout, Verdict
@@ -156,6 +156,19 @@ def test_other_languages_are_told_by_their_tag(language: str, code: str, tag: st
         assert extract_program(shown, language=language).code == code
     draft = f"```{tag}\nint x;\nBetter:\n```{tag}\n{code}```\n"
     assert extract_program(draft, language=language).code == code
+
+
+@pytest.mark.parametrize(
+    ("language", "tag", "code"),
+    [("cpp", "cpp", "int main() {}\n"), ("javascript", "js", "console.log(1);\n"), ("python", "py", "print(2)\n")],
+)
+def test_the_usual_extractor_takes_the_problem_s_language(language: str, tag: str, code: str) -> None:
+    other = "cpp" if language == "python" else "python"
+    response = f"Brute force:\n```{other}\nprint(1);\n```\nFinal:\n```{tag}\n{code}```\n"
+    program = USUAL(response, language=language)
+    assert (program.code, program.language) == (code, language)
+    if language != "python":
+        assert [block.compiles for block in program.blocks] == [None, None]
 
 
 def test_another_rule_can_be_replayed_over_stored_rows(tmp_path: Path) -> None:

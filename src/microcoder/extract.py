@@ -73,9 +73,9 @@ def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> C
     return best[1] if best else None
 
 
-def last_code_block(response: str, is_truncated: bool) -> Program:
-    """Return the last closed code block of the best kind, outside of thinking; see the module."""
-    return extract_program(response, is_truncated=is_truncated)
+def last_code_block(response: str, is_truncated: bool, language: str = "python") -> Program:
+    """Return the code block that a human would take for the program, outside of thinking; see the module."""
+    return extract_program(response, is_truncated=is_truncated, language=language)
 
 
 BUILTINS: Mapping[str, Callable[..., Any]] = {"last_code_block": last_code_block}
@@ -94,6 +94,8 @@ class Extractor:
         Raises:
             ConfigError: a user's function failed, or returned something else; with its location.
         """
+        if self.extension.function is last_code_block:
+            return last_code_block(response, is_truncated, language)
         found = self.extension(response, is_truncated)
         if isinstance(found, Program):
             return replace(found, language=language)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,13 @@ def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions
     assert read(tmp_path / "step.jsonl", lines, questions, step=1).samples == found.samples
     with pytest.raises(ConfigError, match=r"rollouts of 2 steps; choose one by --generation\.step"):
         read(tmp_path / "step.jsonl", lines, questions)
+
+
+def test_a_response_is_read_in_the_problem_s_language(tmp_path: Path, questions: list[Question]) -> None:
+    text = "```python\nprint(1)\n```\n```cpp\nint main() {}\n```\n"
+    row = {"step": 1, "problem_id": "a", "completion": text}
+    asked = [replace(questions[0], language="cpp")]
+    assert read(tmp_path / "step.jsonl", json.dumps(row), asked).samples[0].program == "int main() {}\n"
 
 
 def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, questions: list[Question]) -> None:

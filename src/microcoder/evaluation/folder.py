@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.completions import Completion
+from microcoder.dataset.benchmarks import Question
 from microcoder.errors import DataError
 from microcoder.extract import USUAL, Extractor
 from microcoder.files import WorkFolder, check_writable, read_json, read_rows
@@ -46,12 +47,12 @@ class Sample:
 
     @classmethod
     def from_response(
-        cls, problem_id: str, sample_index: int, response: Completion, extract: Extractor = USUAL
+        cls, question: Question, sample_index: int, response: Completion, extract: Extractor = USUAL
     ) -> Sample:
         """Extract the program from a response."""
-        program = extract(response.text, is_truncated=response.is_truncated)
+        program = extract(response.text, is_truncated=response.is_truncated, language=question.language)
         return cls(
-            problem_id,
+            question.id,
             sample_index,
             response.text,
             program.code,

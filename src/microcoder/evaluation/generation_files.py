@@ -152,7 +152,7 @@ def _from_rollouts(
         if not isinstance(text, str):
             raise DataError(f"{where}: completion is missing or no text")
         response = Completion(text, bool(row.get("is_truncated", False)), row.get("num_tokens"))
-        yield Sample.from_response(name, counts[name], response, extract)
+        yield Sample.from_response(by_id[name], counts[name], response, extract)
         counts[name] += 1
 
 

@@ -177,4 +177,5 @@ def _own_question(problem: Problem) -> Question:
         fn_name=problem.fn_name,
         digest=hashlib.sha256(problem.model_dump_json().encode()).hexdigest()[:16],
         load=lambda: problem,
+        language=problem.language,
     )

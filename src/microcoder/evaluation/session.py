@@ -195,10 +195,10 @@ def _collect_samples(
         responses = ask_endpoint(config.generation, requests, chat_template_options=options)
     else:
         responses = generate_locally(config.generation, requests, chat_template_options=options, note=observer.note)
-    extract = build_extractor(config.extractor)
+    extract, by_id = build_extractor(config.extractor), {question.id: question for question in questions}
     observer.phase("generating", done=len(done), total=len(done) + len(requests))
     for request, response in responses:
-        sample = Sample.from_response(request.problem_id, request.sample_index, response, extract)
+        sample = Sample.from_response(by_id[request.problem_id], request.sample_index, response, extract)
         append_row(folder.samples, sample.as_record())
         observer.advance(sample.extraction)
 
@@ -241,7 +241,7 @@ def _judge_group(
     *,
     observer: EvaluationObserver,
 ) -> None:
-    programs = [Program(sample.program, reason=sample.extraction) for _, _, sample in group]
+    programs = [Program(sample.program, question.language, sample.extraction) for question, _, sample in group]
 
     def keep(index: int, verdict: Verdict) -> None:
         sample = group[index][2]

@@ -37,6 +37,7 @@ class Question:
     fn_name: str | None = None
     examples: tuple[str, ...] = ()
     """Assertions that the prompt shows (MBPP)."""
+    language: str = "python"
 
 
 def read_plus(path: Path) -> dict[str, FileRow]:
