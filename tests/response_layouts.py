@@ -23,6 +23,7 @@ _TAGGED_DOCSTRING = _DOCSTRING.replace("    ```\n    >>>", "    ```python\n    >
 _PRINTS_FENCES = 's = """```python\nx = 1\n```"""\nprint(s)\n'
 _COMMENT = f"# </think> was here\n{CODE}"
 _TEXT = "s = '<think>'\nprint(s, '</think>')\n"
+_SOLVE = "def solve(n):\n    return n + 1\n"
 _BRANCH = "if int(input()):\n   print(1)\n"
 
 
@@ -117,6 +118,18 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "the same program in C++ behind it": (f"{_BLOCK}\nIn C++:\n```cpp\nint main() {{}}\n```\n", CODE),
     "an empty block behind it": (f"{_BLOCK}\n```python\n```\n", CODE),
     "a draft before it": (f"```python\nprint(0)\n```\nBetter:\n{_BLOCK}\n", CODE),
+    "a tagged brute force, and an untagged final program": (
+        f"```python\nn = int(input())\nprint(sum([n, 1]))\n```\nFinal, faster:\n```\n{CODE}```\n",
+        CODE,
+    ),
+    "a line that uses it, tagged as Python": (
+        f"```python\n{_SOLVE}```\nFor example:\n```python\nprint(solve(2))\n```\n",
+        _SOLVE,
+    ),
+    "tests of it, tagged as Python": (
+        f"```python\n{_SOLVE}```\nTests:\n```python\ndef test():\n    assert solve(2) == 3\n\ntest()\n```\n",
+        _SOLVE,
+    ),
     "the input before it": (f"For\n```\n5\n```\n{_BLOCK}\n", CODE),
     "a broken program alone": ("```python\nprint(\n```\n", "print(\n"),
 }

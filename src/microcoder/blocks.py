@@ -95,21 +95,42 @@ def tag_means(tag: str, language: str) -> bool:
     return tag == language or tag in ALIASES.get(language, ())
 
 
-def acts(code: str, language: str) -> bool:
-    """Whether a text does something when it is run: a sample output such as `[1, 2]` compiles, but does not."""
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """What a block's text does, as far as its source says."""
+
+    acts: bool = False
+    """It does something when it is run: a sample output such as `[1, 2]` compiles, but does not."""
+    stands: bool = False
+    """It defines something or reads input, as whole programs do and lines that show how to use one do not."""
+    defines: frozenset[str] = frozenset()
+    """Functions and classes."""
+    uses: frozenset[str] = frozenset()
+    """Names that it does not define itself."""
+
+
+def sketch(code: str, language: str) -> Sketch:
+    """Return what a text does when run; outside of Python `{` stands for a definition, `;` for a statement."""
     if language != "python":
-        return "{" in code or ";" in code
+        return Sketch("{" in code or ";" in code, "{" in code)
     if code.lstrip()[:1] in ("+", "-"):  # Lines of a diff.
-        return False
+        return Sketch()
     try:
-        body = parse_source(code).body
+        tree = parse_source(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
-        return False
-    return any(
+        return Sketch()
+    is_active = any(
         not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign))
         or (node.value is not None and any(isinstance(inner, ast.Call) for inner in ast.walk(node.value)))
-        for node in body
+        for node in tree.body
     )
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defines = frozenset(node.name for node in tree.body if isinstance(node, definitions))
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    is_reading = not named.isdisjoint(("input", "open", "stdin")) or any(
+        isinstance(node, ast.Attribute) and node.attr == "stdin" for node in ast.walk(tree)
+    )
+    return Sketch(is_active, is_active and (bool(defines) or is_reading), defines, frozenset(named - defines))
 
 
 def _find_answer(response: str, language: str) -> tuple[int, bool]:

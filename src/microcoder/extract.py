@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from microcoder.blocks import NO_PROGRAM, TAGS, acts, find_blocks, read_block, tag_means
+from microcoder.blocks import NO_PROGRAM, TAGS, Sketch, find_blocks, read_block, sketch, tag_means
 from microcoder.extensions import Extension, load_extension
 from microcoder.types import CodeBlock, Program
 
@@ -50,26 +50,29 @@ def extract_program(response: str, *, is_truncated: bool = False, language: str 
 def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> CodeBlock | None:
     """Return the closed block that a human would take for the program; None if all are empty.
 
-    The last one tagged with the language that compiles; else the last one without a known tag that compiles and does
-    something; else one tagged with the language; else any but what is shown beside programs (outputs, shell lines).
-    Where nothing is compiled, for languages other than Python, what holds `{` or `;` stands for what compiles.
+    The last one that is tagged with the language, or has no known tag, compiles, and defines something or reads input,
+    unless it only uses what the one before defines; else one that compiles and does something; else one tagged with
+    the language; else any but what is shown beside programs (outputs, shell lines). Where nothing is compiled, for
+    languages other than Python, what holds `{` or `;` stands for what compiles.
     """
     best: tuple[int, CodeBlock] | None = None
+    defined: frozenset[str] = frozenset()
     for block in blocks:
         code = read_block(response, block) if block.is_closed else ""
         if not code.strip():
             continue
-        works = block.compiles is not False and acts(code, language)
+        does = sketch(code, language) if block.compiles is not False else Sketch()
+        stands = does.stands and does.uses.isdisjoint(defined)
         if tag_means(block.tag, language):
-            rank = 6 if works else 4 - bool(block.compiles)
+            rank = (8 if stands else 6) if does.acts else 4 - bool(block.compiles)
         elif block.tag in NO_PROGRAM:
             rank = 0
         elif block.tag in TAGS:
             rank = 2
         else:
-            rank = 5 if works else 1
+            rank = (8 if stands else 5) if does.acts else 1
         if best is None or rank >= best[0]:
-            best = rank, block
+            best, defined = (rank, block), does.defines
     return best[1] if best else None
 
 
