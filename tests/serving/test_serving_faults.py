@@ -291,11 +291,6 @@ def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: J
             assert asked[0] == 3
 
 
-def test_a_program_that_takes_longer_than_the_patience_but_may_is_judged(running: Running) -> None:
-    with JudgeClient(running.url, patience_seconds=0.2) as client:
-        assert client.judge([Program(f"import time\ntime.sleep(1)\n{ADD}")], [PROBLEM])[0].is_accepted
-
-
 def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> None:
     one_test = PROBLEM.model_copy(update={"tests": PROBLEM.tests[:1]})
     for limits in ({"max_batch": 1, "max_tests": 1, "max_total_tests": 1}, {"max_batch": 2}, {"max_queued": 1}):
