@@ -6,7 +6,7 @@ Everything but `seconds` is a function of the config and its seed, so two runs o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
@@ -206,9 +206,14 @@ def count_methods(samples: Sequence[ScoredRollout]) -> dict[str, int]:
 
 def share_uncounted(verdicts: Iterable[Verdict]) -> dict[str, float]:
     """Return the share of the accepted programs that had a run which did not count, by reason."""
-    reasons = [{str(run.reason) for run in verdict.uncounted} for verdict in verdicts if verdict.is_accepted]
-    counted = Counter(reason for found in reasons for reason in found)
-    return {reason: number / len(reasons) for reason, number in sorted(counted.items())}
+    return share_reasons({str(run.reason) for run in verdict.uncounted} for verdict in verdicts if verdict.is_accepted)
+
+
+def share_reasons(programs: Iterable[Collection[str]]) -> dict[str, float]:
+    """Return the share of programs that have each reason, given the distinct reasons of every program."""
+    found = list(programs)
+    counted = Counter(reason for reasons in found for reason in reasons)
+    return {reason: number / len(found) for reason, number in sorted(counted.items())}
 
 
 def share_unrepeated(verdicts: Iterable[Verdict]) -> float | None:

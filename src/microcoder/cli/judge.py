@@ -22,6 +22,7 @@ from microcoder.evaluator.environment import name_environment
 from microcoder.evaluator.packages import load_profile
 from microcoder.evaluator.submissions import Submission, read_submissions
 from microcoder.evaluator.verdict_files import VerdictFile, digest_input
+from microcoder.metrics import share_reasons
 from microcoder.types import CHECKER_CRASHED, Outcome, Verdict
 
 _DEFAULTS = JudgeOptions()
@@ -167,9 +168,9 @@ def _is_checker_crash(row: dict[str, Any]) -> bool:
 
 def _share_uncounted(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Return the share of accepted programs with a run of a test that did not count, by reason."""
-    accepted = [row for row in rows if row["verdict"] == Outcome.ACCEPTED]
-    counted = Counter(reason for row in accepted for reason in {run["reason"] for run in row.get("uncounted", ())})
-    return {reason: round(number / len(accepted), 6) for reason, number in sorted(counted.items())}
+    accepted = (row for row in rows if row["verdict"] == Outcome.ACCEPTED)
+    shares = share_reasons({run["reason"] for run in row.get("uncounted", ())} for row in accepted)
+    return {reason: round(share, 6) for reason, share in shares.items()}
 
 
 def _print_summary(output: Path, summary: dict[str, Any]) -> None:
