@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -84,7 +85,8 @@ def test_a_compiler_has_as_long_as_the_judge_says() -> None:
     with Judge(workers=1, build_seconds=0.3) as judging:
         (verdict,) = judging.judge([Program(ENDLESS_TO_COMPILE, "cpp")], [problem])
     assert verdict.outcome is Outcome.COMPILE_ERROR
-    assert "the compiler took more than 0.3 s of CPU time" in verdict.detail
+    # Longer by the factor by which this machine is slow just now, as a program's time limit is.
+    assert re.search(r"the compiler took more than 0\.\d+ s of CPU time", verdict.detail)
 
 
 @NEEDS_CPP
