@@ -52,7 +52,7 @@ PARTS: dict[str, tuple[Callable[[Path], Values], tuple[str, ...]]] = {
     "forging": (judge_forging, ("python",)),
     "stateful": (judge_stateful, ("python",)),
     "hostile": (judge_hostile, ("python",)),
-    "corpus": (build_corpus, ("python",)),
+    "corpus": (build_corpus, ("python", "pyarrow")),
     "evaluation": (evaluate, ()),
     "viewer": (view, ()),
     "report": (report, ()),
@@ -67,7 +67,7 @@ PARTS: dict[str, tuple[Callable[[Path], Values], tuple[str, ...]]] = {
 def find_versions() -> dict[str, str]:
     """Return what values of some parts depend on besides the code."""
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
-    for name in ("cyclopts", "pydantic", "torch", "transformers", "trl", "verl"):
+    for name in ("cyclopts", "pydantic", "pyarrow", "torch", "transformers", "trl", "verl"):
         found[name] = importlib.metadata.version(name) if find_spec(name) else "absent"
     if find_spec("torch"):
         import torch
