@@ -76,13 +76,13 @@ def find_versions() -> dict[str, str]:
     return found
 
 
-def run_parts(names: Sequence[str], made_with: Mapping[str, str]) -> dict[str, Values]:
+def run_parts(names: Sequence[str], made_with: Mapping[str, Mapping[str, str]]) -> dict[str, Values]:
     """Run parts and say what each cost; leave out, aloud, what this machine cannot compare."""
     versions, found = find_versions(), {}
     for name in names:
-        make, depends = PARTS[name]
-        others = [f"{key} {made_with[key]}, here {versions.get(key)}" for key in depends
-                  if made_with.get(key, versions.get(key)) != versions.get(key)]  # fmt: skip
+        make, _ = PARTS[name]
+        made = made_with.get(name, {})
+        others = [f"{key} {made[key]}, here {versions[key]}" for key in made if made[key] != versions[key]]
         start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="golden-") as folder:
             try:
@@ -108,14 +108,19 @@ def main_golden() -> int:
     pack = json.loads(PACK.read_text()) if PACK.exists() else {"made_with": {}, "parts": {}}
     found = run_parts(options.only, {} if options.write else pack["made_with"])
     moved = compare_packs(pack["parts"], found)
-    print(*moved, sep="\n")
+    print("".join(f"{line}\n" for line in moved), end="")
     if options.write:
-        parts = {name: found.get(name, pack["parts"].get(name)) for name in PARTS}
-        pack = {"made_with": find_versions(), "parts": {name: values for name, values in parts.items() if values}}
+        versions = find_versions()
+        for name, values in found.items():
+            pack["parts"][name] = values
+            pack["made_with"][name] = {key: versions[key] for key in PARTS[name][1]}
         PACK.write_text(json.dumps(pack, indent=0, sort_keys=True) + "\n")
         print(f"{len(moved)} values written to {PACK.name}")
         return 0
-    print(f"{len(moved)} values moved" if moved else "every value is as it was")
+    same = (
+        "every value is as it was" if len(found) == len(options.only) else "every value that was compared is as it was"
+    )
+    print(f"{len(moved)} values moved" if moved else same)
     return 1 if moved else 0
 
 
