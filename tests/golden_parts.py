@@ -119,7 +119,11 @@ def judge_forging(_: Path) -> Values:
         return "accepted" if verdict.is_accepted else "refused" if verdict.is_scorable else verdict.detail
 
     tasks = {
-        name: judged(case.attempt, case.problem, refused if name in _ENDLESS_FORGERIES else say_verdict)
+        name: judged(
+            case.attempt,
+            case.problem,
+            refused if name in (*_ENDLESS_FORGERIES, "a thread left behind") else say_verdict,
+        )
         for name, case in cases.items()
     }
     tasks |= {f"honest {name}": judged(kind.honest, kind.problem) for name, kind in KINDS.items()}
