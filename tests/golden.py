@@ -1,0 +1,128 @@
+"""What the project does, as short values by name: `make golden` says which part of what moved, UPDATE=1 writes anew.
+
+For changes that should change nothing: each part runs real code, from the judge to a trained run, and gives a value a
+name. The values of the last agreed state are in `golden.json`. A value depends on no time, reading of memory, place,
+address or name of a module. Those of trained weights depend on versions and processor: such parts name what they
+depend on, and are left out, aloud, where it is another, as are parts that need what is not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from golden_parts import (
+    ask_for_help,
+    build_corpus,
+    compare_pairs,
+    evaluate,
+    extract_layouts,
+    judge_forging,
+    judge_hostile,
+    judge_stateful,
+    list_yardstick,
+    read_formats,
+    report,
+    run_fidelity,
+    train_trl,
+    train_verl,
+    view,
+)
+from golden_refusals import refuse
+from golden_values import ROOT, Skipped, Values, compare_packs
+
+PACK = Path(__file__).with_name("golden.json")
+
+PARTS: dict[str, tuple[Callable[[Path], Values], tuple[str, ...]]] = {
+    "pairs": (compare_pairs, ()),
+    "extraction": (extract_layouts, ()),
+    "rows": (read_formats, ()),
+    "yardstick": (list_yardstick, ()),
+    "fidelity": (run_fidelity, ("python",)),
+    "forging": (judge_forging, ("python",)),
+    "stateful": (judge_stateful, ("python",)),
+    "hostile": (judge_hostile, ("python",)),
+    "corpus": (build_corpus, ("python", "pyarrow")),
+    "evaluation": (evaluate, ()),
+    "viewer": (view, ()),
+    "report": (report, ()),
+    "help": (ask_for_help, ("python", "cyclopts", "pydantic")),
+    "refusals": (refuse, ("python", "cyclopts", "pydantic")),
+    "trl": (train_trl, ("python", "torch", "transformers", "trl", "processor")),
+    "verl": (train_verl, ("python", "torch", "transformers", "verl", "processor")),
+}
+"""What makes the values of a part, and on what else they depend."""
+
+
+def find_versions() -> dict[str, str]:
+    """Return what values of some parts depend on besides the code."""
+    found = {"python": ".".join(platform.python_version_tuple()[:2])}
+    for name in ("cyclopts", "pydantic", "pyarrow", "torch", "transformers", "trl", "verl"):
+        found[name] = importlib.metadata.version(name) if find_spec(name) else "absent"
+    if find_spec("torch"):
+        import torch
+
+        found["processor"] = torch.backends.cpu.get_cpu_capability()
+    return found
+
+
+def run_parts(names: Sequence[str], made_with: Mapping[str, Mapping[str, str]]) -> dict[str, Values]:
+    """Run parts and say what each cost; leave out, aloud, what this machine cannot compare."""
+    versions, found = find_versions(), {}
+    for name in names:
+        make, _ = PARTS[name]
+        made = made_with.get(name, {})
+        others = [f"{key} {made[key]}, here {versions[key]}" for key in made if made[key] != versions[key]]
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="golden-") as folder:
+            try:
+                if others:
+                    raise Skipped(f"its values were made with {', '.join(others)}")
+                found[name] = make(Path(folder))
+                print(f"{name}: {len(found[name])} values, {time.monotonic() - start:.0f} s", flush=True)
+            except Skipped as why:
+                print(f"skipped: {name}: {why}", flush=True)
+    return found
+
+
+def main_golden() -> int:
+    """Compare, or write, and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write the pack anew; a part that is skipped stays")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    # As pytest has it; a benchmark has the name of a folder here.
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    sys.path[1:1] = [str(ROOT / place) for place in settings["pythonpath"] if place != "benchmarks"]
+    pack = json.loads(PACK.read_text()) if PACK.exists() else {"made_with": {}, "parts": {}}
+    found = run_parts(options.only, {} if options.write else pack["made_with"])
+    moved = compare_packs(pack["parts"], found)
+    print("".join(f"{line}\n" for line in moved), end="")
+    if options.write:
+        versions = find_versions()
+        for name, values in found.items():
+            pack["parts"][name] = values
+            pack["made_with"][name] = {key: versions[key] for key in PARTS[name][1]}
+        PACK.write_text(json.dumps(pack, indent=0, sort_keys=True) + "\n")
+        print(f"{len(moved)} values written to {PACK.name}")
+        return 0
+    same = (
+        "every value is as it was" if len(found) == len(options.only) else "every value that was compared is as it was"
+    )
+    print(f"{len(moved)} values moved" if moved else same)
+    return 1 if moved else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main_golden())

@@ -1,0 +1,403 @@
+"""What the golden pack keeps, part by part: each runs real code and gives values by name."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow.parquet
+
+from golden_values import ROOT, Skipped, Values, digest, flatten, say_verdict, shorten, steady, without_measures
+from microcoder import Checker, Problem, Program, Verdict, extract_program
+from microcoder.cli import main
+from microcoder.config import load_config
+from microcoder.evaluator import Invocation, Judge, compare_output
+from microcoder.formats.candidates import Rejection
+from microcoder.formats.catalogue import FORMATS
+from microcoder.insights.study import find_studies, plan_runs
+from microcoder.runs import RunDirectory, read_rollouts
+from microcoder.types import Outcome
+from microcoder.viewer import ViewerServer, open_collection
+
+# ----- The judge.
+
+
+@contextmanager
+def judging() -> Iterator[Judge]:
+    """A judge of which every answer is its own: nothing kept, every test run, limits as written."""
+    with Judge(workers=2, cache_size=0, stop="never", time_scale=1.0) as judge:
+        yield judge
+
+
+def each(judge: Judge, tasks: Mapping[str, Callable[[Judge], str]]) -> Values:
+    """Do every task, two at a time; programs of one call would set limits for each other."""
+    with ThreadPoolExecutor(2) as threads:
+        return dict(zip(tasks, threads.map(lambda task: task(judge), tasks.values()), strict=True))
+
+
+def judged(program: Program, problem: Problem, say: Callable[[Verdict], str] = say_verdict) -> Callable[[Judge], str]:
+    """Return a task: judge one program."""
+    return lambda judge: say(judge.judge([program], [problem])[0])
+
+
+def compare_pairs(_: Path) -> Values:
+    """Every pair of an output and what was expected."""
+    from evaluator.decisions import read_decisions, unescape  # pyrefly: ignore[missing-import]
+    from evaluator.output_pairs import PAIRS  # pyrefly: ignore[missing-import]
+
+    table = [(Checker(), unescape(output), unescape(expected)) for output, expected, _ in read_decisions("Outputs")]
+    found = {}
+    for checker, output, expected in (*((c, o, e) for c, _, o, e in PAIRS), *table):
+        comparison = compare_output(output, expected, checker)
+        options = checker.model_dump_json(exclude_defaults=True)
+        name = f"{shorten(repr(output))} for {shorten(repr(expected))} {options if options != '{}' else ''}".strip()
+        verdict = "right" if comparison.accepted else "wrong"
+        found[name] = shorten(f"{verdict} {comparison.method} {comparison.detail}")
+    return found
+
+
+def run_fidelity(_: Path) -> Values:
+    """Right programs of unusual form: what they print and how they end."""
+    from evaluator.conftest import make_problem  # pyrefly: ignore[missing-import]
+    from evaluator.fidelity_programs import CALLS, INPUT, PROGRAMS  # pyrefly: ignore[missing-import]
+    from yardstick.build_cases import _ABOUT_THE_MACHINE
+
+    def run(name: str, code: str) -> Callable[[Judge], str]:
+        def task(judge: Judge) -> str:
+            found = judge.run(Invocation(Program(code), stdin=INPUT, cpu_seconds=20.0, memory_limit_mib=1024))
+            printed = "" if _ABOUT_THE_MACHINE.search(name) else f" {digest(found.stdout)}"
+            return f"{found.failure or 'ended'} {found.exit_code}{printed}"
+
+        return task
+
+    calls = make_problem(*[("[1, 2]\n3", "[3, 6]")] * 3, fn_name="solve", time_limit_seconds=20.0)
+    tasks = {name: run(name, code) for name, code in PROGRAMS.items()}
+    tasks |= {f"call: {name}": judged(Program(code), calls) for name, code in CALLS.items()}
+    with judging() as judge:
+        return each(judge, tasks)
+
+
+def judge_hostile(_: Path) -> Values:
+    """Programs that try to do harm: the outcome, where it is certain."""
+    from evaluator.safety_suites import HOSTILE, hostile_case  # pyrefly: ignore[missing-import]
+
+    def say(allowed: Sequence[Outcome]) -> Callable[[Verdict], str]:
+        either = "|".join(sorted(allowed))
+        return lambda verdict: either if verdict.outcome in allowed else f"{verdict.outcome}: {verdict.detail}"
+
+    tasks = {}
+    for name, (allowed, _code) in HOSTILE.items():
+        case = hostile_case(name)
+        tasks[name] = judged(case.attempt, case.problem, say(allowed))
+    with judging() as judge:
+        return each(judge, tasks)
+
+
+def judge_forging(_: Path) -> Values:
+    """Programs that try to be accepted: the verdict on each test."""
+    from evaluator.forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
+    from evaluator.safety_suites import _ENDLESS_FORGERIES, KINDS, can_be_judged, forging_case  # pyrefly: ignore[missing-import]
+
+    cases = {name: forging_case(name) for name in FORGERIES}
+    if not all(map(can_be_judged, cases.values())):
+        raise Skipped("there is no compiler for C++")
+
+    def refused(verdict: Verdict) -> str:
+        return "accepted" if verdict.is_accepted else "refused" if verdict.is_scorable else verdict.detail
+
+    tasks = {
+        name: judged(
+            case.attempt,
+            case.problem,
+            refused if name in (*_ENDLESS_FORGERIES, "a thread left behind") else say_verdict,
+        )
+        for name, case in cases.items()
+    }
+    tasks |= {f"honest {name}": judged(kind.honest, kind.problem) for name, kind in KINDS.items()}
+    with judging() as judge:
+        return each(judge, tasks)
+
+
+def judge_stateful(_: Path) -> Values:
+    """Programs that carry something from test to test, and usual ones, where tests share a process."""
+    from evaluator.stateful_programs import RESET, SCREENED  # pyrefly: ignore[missing-import]
+    from evaluator.test_sharing import ALLOWED, EXPECTED, _problem  # pyrefly: ignore[missing-import]
+
+    tasks = {}
+    for kind, programs in (("screened", SCREENED), ("reset", RESET), ("allowed", ALLOWED)):
+        for name, code in programs.items():
+            for place, outputs in enumerate(EXPECTED):
+                tasks[f"{kind}: {name}, outputs {place}"] = judged(Program(code), _problem(outputs))
+    with judging() as judge:
+        return each(judge, tasks)
+
+
+def list_yardstick(_: Path) -> Values:
+    """The cases of `microcoder audit-judge` that are made from the tests' suites without running anything."""
+    from yardstick.build_cases import SUITES
+
+    cases = [case for suite, build in SUITES.items() if suite != "fidelity" for case in build()]
+    return {f"{case.suite} {case.title}": digest(repr(case)) for case in cases}
+
+
+# ----- Responses and rows.
+
+
+def extract_layouts(_: Path) -> Values:
+    """The program of each layout of a response, whole and truncated."""
+    from response_layouts import LAYOUTS
+
+    found = {}
+    for name, (response, _code) in LAYOUTS.items():
+        for kind, is_truncated in (("", False), (", truncated", True)):
+            program = extract_program(response, is_truncated=is_truncated)
+            state = "incomplete" if program.is_incomplete else "whole"
+            found[name + kind] = f"{program.reason} {state} {digest(program.code)}"
+    return found
+
+
+def read_formats(_: Path) -> Values:
+    """Rows of every public format, and what is wrong with damaged ones."""
+    from published_rows import ROWS
+
+    from dataset.collect.test_collect_malformed_rows import BAD_PAYLOADS, QUESTION, first_row, read_one
+
+    folder = Path(__file__).parent / "dataset" / "golden"
+    found = {}
+    for name in FORMATS:
+        for number, line in enumerate((folder / f"{name}.jsonl").read_text().splitlines(), 1):
+            row = FORMATS[name].read_row(json.loads(line), f"{name}.jsonl:{number}")
+            for field, value in row.model_dump(mode="json", exclude_defaults=True).items():
+                found[f"{name} row {number} {field}"] = digest(value)
+    for name, published in ROWS.items():
+        found[f"published {name}"] = digest(Problem.from_row(published.row).model_dump(mode="json"))
+
+    def say(row: Any) -> str:
+        return f"{row.reason}: {shorten(row.detail)}" if isinstance(row, Rejection) else digest(row.model_dump_json())
+
+    for name, place in QUESTION.items():
+        for wrong in (None, 7, [7], "half \ud800"):
+            row = first_row(folder, name)
+            *path, field = (place,) if isinstance(place, str) else place
+            (row[path[0]] if path else row)[field] = wrong
+            found[f"{name} with a question {wrong!r}"] = say(read_one(name, row))
+    for name, payload in BAD_PAYLOADS.items():
+        row = first_row(folder, "livecodebench") | {"private_test_cases": payload}
+        found[f"hidden tests: {name}"] = say(read_one("livecodebench", row))
+    return found
+
+
+def build_corpus(folder: Path) -> Values:
+    """A corpus of eighteen rows through every step: each file, each row of it, each field of a row."""
+    from dataset.test_build import build, write_recipe
+
+    recipe = write_recipe(folder)
+    recipe.write_text(recipe.read_text().replace(f"{folder}/", ""))
+    with chdir(folder):
+        said = build(Path(recipe.name))
+    found = {f"step {step['step']}": json.dumps(without_measures(step), sort_keys=True) for step in said["steps"]}
+    for path in sorted((folder / "corpus").rglob("*")):
+        name = path.relative_to(folder / "corpus").as_posix()
+        if not path.is_file() or name.startswith(".work"):
+            continue
+        found[f"{name} bytes"] = digest(path.read_bytes())
+        if name.startswith("lineage"):
+            found |= {
+                f"{name} row {n}": digest(row) for n, row in enumerate(pyarrow.parquet.read_table(path).to_pylist())
+            }
+        elif path.suffix == ".parquet":
+            for place, row in enumerate(pyarrow.parquet.read_table(path).to_pylist()):
+                found |= {f"{name} row {place} {field}": digest(value) for field, value in row.items()}
+        elif path.suffix == ".md":
+            found |= {f"{name} line {n}": digest(line) for n, line in enumerate(path.read_text().splitlines(), 1)}
+    return found
+
+
+# ----- Training, evaluation, pages.
+
+SMALL = {
+    "num_steps": "4",
+    "model.warm_start.num_steps": "150",
+    "model.warm_start.batch_size": "32",
+    "problems.num_train": "64",
+    "problems.num_heldout": "12",
+    "batch.train_batch_size": "8",
+    "batch.ppo_mini_batch_size": "4",
+    "batch.micro_batch_rollouts": "32",
+    "evaluation.every_steps": "4",
+    "evaluator.workers": "1",
+}
+"""What makes the recipe of the demo a matter of a minute."""
+
+
+def say_run(run: RunDirectory) -> Values:
+    """Return metrics, evaluations, rollouts and weights of a trained run."""
+    from safetensors.torch import load_file
+
+    found = {}
+    for kind, rows in (("metrics", run.read_metrics()), ("evaluation", run.read_evaluations())):
+        for row in rows:
+            found |= flatten(without_measures(row), f"{kind} of step {row['step']}")
+    for path in (*sorted(run.rollouts.glob("*.parquet")), *sorted(run.evaluation_samples.glob("*.parquet"))):
+        for place, row in enumerate(read_rollouts(path)):
+            found[f"{path.parent.name}/{path.stem} row {place}"] = digest(without_measures(row))
+    for name, tensor in load_file(run.model / "model.safetensors").items():
+        found[f"weights {name}"] = digest(tensor.contiguous().numpy().tobytes())
+    return found
+
+
+@cache
+def warm_model() -> Path:
+    """Return the folder of the demo's model, warm-started for a few steps in a temporary folder."""
+    import atexit
+
+    from microcoder.training.config import TrainConfig
+    from microcoder.training.warmstart import build_micro_checkpoint
+
+    folder = Path(tempfile.mkdtemp(prefix="golden-model-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    config = load_config(TrainConfig, [Path("micro")], SMALL)
+    return build_micro_checkpoint(config.model.warm_start, cache=folder)  # pyrefly: ignore[missing-attribute]
+
+
+def train_trl(folder: Path) -> Values:
+    """The recipe of the demo at four steps on TRL."""
+    import torch
+
+    torch.set_num_threads(1)
+    words = [word for key, value in SMALL.items() for word in (f"--{key}", value)]
+    cache = warm_model().parent
+    with chdir(ROOT), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        main(["train", "-c", "recipes/micro/config.toml", "--run-dir", str(folder / "run"), *words,
+              "--model.cache", str(cache)])  # fmt: skip
+    return say_run(RunDirectory(folder / "run"))
+
+
+def train_verl(folder: Path) -> Values:
+    """A tiny recipe at two steps on verl."""
+    if find_spec("transfer_queue") is None:
+        raise Skipped("verl is not installed; type: make test-verl")
+    from verl_runs import train
+
+    changes = {"num_steps": "2", "evaluation.every_steps": "2", "problems.world": "chains"}
+    return say_run(train(warm_model(), folder / "run", **changes))
+
+
+def evaluate(folder: Path) -> Values:
+    """An evaluation of saved answers: its results, its files."""
+    from published import make_call_row, make_row, write_rows
+
+    from evaluation.test_evaluation_session import DOUBLE, RIGHT, WRONG, file_config, run
+
+    rows = [make_row("a"), make_row("b", difficulty="hard"), make_call_row("c")]
+    answers = {"a": [RIGHT, WRONG], "b": [WRONG, "1 / 0"], "c": [DOUBLE, "```python\n" + DOUBLE]}
+    with chdir(folder):
+        # A digest of the configuration, with its paths, is among the results.
+        config = file_config(Path(), write_rows(Path("t.jsonl"), rows), answers)
+        results = run(config, Path("run"))
+    found = flatten(without_measures({k: v for k, v in results.items() if k != "cells"}), "results")
+    for cell in results["cells"]:
+        found[f"cell {cell['platform']} {cell['difficulty']} {cell['k']}"] = digest(without_measures(cell))
+    for path in sorted((folder / "run").glob("*")):
+        if path.suffix == ".jsonl":
+            rows = [without_measures(json.loads(line)) for line in path.read_text().splitlines()]
+            rows.sort(key=lambda row: json.dumps(row, sort_keys=True))
+            found |= {f"{path.name} row {place}": digest(row) for place, row in enumerate(rows)}
+    found["eval_all.json"] = digest(without_measures(json.loads((folder / "run" / "eval_all.json").read_text())))
+    return found
+
+
+QUESTIONS = (
+    *("/", "/main.js", "/page.css", "/api/runs", "/api/nothing", "/../pyproject.toml"),
+    *(f"/api/index?run={run}" for run in ("one", "two", "eval", "judged", "nobody")),
+    *("/api/search?run=one&text=both%3E%20numbers", "/api/search?run=one&text=n%5Bmu%5D&regex=yes"),
+    *("/api/search?run=one&text=(&regex=yes", "/api/search?run=one&text=x&field=nothing"),
+    *("/api/quotes?run=one&text=both%5CS&regex=yes&places=1,2", "/api/text?run=one&id=train/1/0&field=__class__"),
+    *("/api/rollout?run=one&id=train/1/0", "/api/rollout?run=one&id=train/8/3", "/api/rollout?run=one&id=heldout/4/2"),
+    *("/api/rollout?run=two&id=train/1/0", "/api/rollout?run=eval&id=../../x", "/api/rollout?run=one&id=train/1/999"),
+    *("/api/test?run=one&problem=train/001&test=0", "/api/test?run=one&problem=train/001&test=-1"),
+)
+
+
+def view(folder: Path) -> Values:
+    """The viewer over a training, an unfinished one, an evaluation and verdicts: its index, its answers."""
+    from viewer_runs import write_evaluation, write_problems, write_training, write_verdicts
+
+    write_training(folder / "one", manifest={"name": "one"})
+    write_training(folder / "two", manifest={"name": "two"}, seed=1, num_steps=4, is_finished=False)
+    write_evaluation(folder / "eval")
+    write_verdicts(folder / "judged.jsonl")
+    write_problems(folder / "problems.jsonl")
+    collection = open_collection([folder / name for name in ("one", "two", "eval", "judged.jsonl")])
+    found = {}
+    for name, source in collection.sources.items():
+        index = source.index()
+        found |= {f"index {name} row {n}": digest(index.record(n)) for n in range(len(index))}
+    with ViewerServer(collection, port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for question in QUESTIONS:
+            answer = httpx.get(f"http://127.0.0.1:{server.server_address[1]}{question}", timeout=60)
+            kind = answer.headers["Content-Type"].partition(";")[0]
+            text = answer.content if kind == "application/octet-stream" else steady(answer.text, folder)
+            found[f"GET {question}"] = f"{answer.status_code} {kind} {digest(text)}"
+        server.shutdown()
+    return found
+
+
+def report(folder: Path) -> Values:
+    """The page of a recorded run, and the pages of a study of recorded runs."""
+    from synthetic_run import Recipe, write_run
+
+    with chdir(ROOT), redirect_stdout(io.StringIO()) as out:
+        write_run(folder / "run", Recipe(num_steps=8, evaluate_every=4, num_heldout=12))
+        main(["report", str(folder / "run")])
+        study = find_studies("kl_and_clip")[0]
+        for run in plan_runs(study, scale="quick", root=folder / "runs"):
+            if run.seed < 3 and (run.level, run.seed) != ("KL", 2):
+                write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
+        words = ["--all", "--quick", "--runs", str(folder / "runs"), "-o", str(folder / "study")]
+        main(["study", "report", *words])
+    # The folder of a study's runs has a digest of the code that decides their results.
+    places = [folder, *(path.name for path in (folder / "runs").iterdir())]
+    found = {"said": digest(steady(out.getvalue(), *places))}
+    for top in ("run/report", "study"):
+        for path in sorted((folder / top).rglob("*")):
+            if path.is_file():
+                lines = steady(path.read_text(), *places)
+                found[path.relative_to(folder).as_posix()] = digest(lines)
+    results = json.loads((folder / "study" / "results.json").read_text())
+    for claim in results["claims"]:
+        found[f"claim {claim['id']}"] = f"{claim['verdict']} {digest(claim)}"
+    return found
+
+
+# ----- What it says.
+
+
+def ask_for_help(folder: Path) -> Values:
+    """The help of every command, at a fixed width."""
+    headings = re.findall(r"^#{2,} microcoder ([a-z].*)$", (ROOT / "docs" / "commands.md").read_text(), re.M)
+    os.environ |= {"COLUMNS": "120", "LINES": "50", "NO_COLOR": "1", "TERM": "dumb"}
+    found = {}
+    for words in ("", *headings):
+        with redirect_stdout(io.StringIO()) as out:
+            main([*words.split(), "--help"])
+        found[f"microcoder {words}".strip()] = digest(steady(out.getvalue(), folder))
+        for key, rest in re.findall(r"^ *(?:[|\u2502] )?(--[\w.-]+)(.*)$", out.getvalue(), re.M):
+            # Several commands take the keys of one configuration.
+            if "." not in key or words in ("train", "eval", "data build"):
+                found[f"microcoder {words} {key}"] = digest(steady(rest))
+    return found
