@@ -2,6 +2,7 @@
 
 import ast
 import threading
+import warnings
 
 import pytest
 
@@ -51,3 +52,11 @@ def test_a_literal_is_what_python_says(text: str) -> None:
 def test_no_literal_is_refused(text: str) -> None:
     with pytest.raises((ValueError, SyntaxError)):
         evaluate_literal(text)
+
+
+def test_what_the_parser_warns_of_in_a_source_is_not_said() -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        parse_source(r"x = '\d'")
+        assert evaluate_literal(r"'\d'") == r"\d"
+    assert said == []

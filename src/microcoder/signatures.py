@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -97,9 +96,7 @@ def _parse_head(source: str, start: int) -> ast.FunctionDef | None:
     returns = re.match(r"\s*->[^:\n]+(?=:|\n|\Z)", source[end + 1 :])
     for tail in (returns[0].strip() if returns else "", ""):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = parse_source(f"def f{source[start : end + 1]} {tail}: pass")
+            tree = parse_source(f"def f{source[start : end + 1]} {tail}: pass")
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             continue
         if tree.body and isinstance(tree.body[0], ast.FunctionDef):

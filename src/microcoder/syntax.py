@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-import sys
 import threading
+import warnings
 from typing import Any, Literal, overload
 
 from microcoder.errors import EvaluatorFault
 
-_HAS_SHARED_DEPTH = sys.version_info < (3, 12)
+_ONE_AT_A_TIME = threading.RLock()
 """CPython 3.11 keeps the depth of the tree that it builds once for all threads (gh-106905): two that parse at the same
-time, or one in whose parse garbage is collected, can meet `SystemError: AST constructor recursion depth mismatch`."""
-_ONE_AT_A_TIME = threading.RLock() if _HAS_SHARED_DEPTH else contextlib.nullcontext()
+time, or one in whose parse garbage is collected, can meet `SystemError: AST constructor recursion depth mismatch`. And
+every version keeps the rules for warnings once for all threads."""
 _MOST_TRIES = 20
 
 
@@ -26,7 +25,7 @@ def parse_source(source: str, mode: Literal["eval"]) -> ast.Expression: ...
 
 
 def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
-    """Return what `ast.parse` returns.
+    """Return what `ast.parse` returns; what the parser warns of in a source is not said.
 
     Raises:
         SyntaxError: it is not Python of this version; likewise `ValueError`, `RecursionError` and `MemoryError`.
@@ -34,7 +33,8 @@ def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
     """
     fault = None
     # Held over all tries: whoever else parses would leave new garbage, whose collection may fail the next one too.
-    with _ONE_AT_A_TIME:
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         for _ in range(_MOST_TRIES):
             try:
                 return ast.parse(source, mode=mode)

@@ -355,6 +355,8 @@ class Repeat(StrEnum):
     """It ended without being accepted in a process that it shared with earlier tests."""
     SHARED_LOST = "shared_lost"
     """The process that it shared with earlier tests died or was ended during it."""
+    SHARED_UNCHECKED = "shared_unchecked"
+    """It was accepted in a process that it shared, which ended before a look found the library unchanged by it."""
     SHARED_OVER = "shared_over"
     """The process that it shared with other tests took more memory than one test may."""
     NEAR_LIMIT = "near_limit"

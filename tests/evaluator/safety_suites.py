@@ -209,11 +209,11 @@ _SEEN_TOGETHER = ("inherited descriptors",)
 def share_without_the_screen() -> None:
     """Let tests share a process whatever the program names."""
 
-    def choose(_: object, trial: Any, results: list[Any]) -> Sequence[Any]:
+    def choose(_: object, trial: Any, tries: Any) -> Sequence[Any]:
         is_plain = isinstance(trial.loaded, LoadedProgram) and trial.problem.problem.checker.type != "program"
         # What is written by a stream's name is there when its process has ended: too late to be asked about.
         is_plain = is_plain and not trial.writes_by_name
-        return trial.problem.tests[len(results) :] if is_plain else ()
+        return trial.problem.tests[len(tries.results) :] if is_plain else ()
 
     session.Session._choose_together = choose  # pyrefly: ignore[bad-assignment]
 

@@ -69,6 +69,28 @@ def test_a_program_that_is_judged_anew_has_the_verdict_of_a_process_a_test(monke
         assert (judge.statistics.anew, judge.statistics.differences) == (1, 0)
 
 
+LATE = "n = int(input())\nif n == 7: sum(i * i for i in range(20_000_000))\nprint(n)\n"
+HIDDEN = "n = int(input())\nif n == 2: print.__self__.__dict__['left'] = n\nprint(n)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "uncounted"),
+    [
+        (LATE, (UncountedRun(6, Repeat.SHARED_UNCHECKED), UncountedRun(7, Repeat.SHARED_LOST))),
+        (HIDDEN, tuple(UncountedRun(number, Repeat.SHARED_UNCHECKED) for number in (3, 4))),
+    ],
+)
+def test_what_no_look_has_followed_is_run_again(
+    code: str, uncounted: tuple[UncountedRun, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
+    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(1, 10)), time_limit_seconds=60.0)
+    with Judge(workers=1, cache_size=0, time_scale=1.0) as judge:
+        (verdict,) = judge.judge([Program(code)], [problem])
+        assert (verdict.outcome, verdict.uncounted) == (Outcome.ACCEPTED, uncounted)
+        assert judge.statistics.anew == 0
+
+
 class Dying(Sandbox):
     """Dies after each of some runs of programs."""
 

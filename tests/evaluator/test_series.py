@@ -61,6 +61,24 @@ def test_a_wrong_test_ends_its_process_and_nothing_behind_it_is_looked_at() -> N
         assert series.has_wrong
 
 
+def test_a_test_counts_if_nothing_was_changed_when_it_began_or_after_it() -> None:
+    clean = batch.CLEAN
+    for statuses, num_counting in (
+        ((0, clean, clean), 3),
+        ((0, clean, 0, batch.ENDED | clean), 3),
+        # The second began when nothing was changed; what the third found is not known.
+        ((0, clean, 0, batch.ENDED), 2),
+        ((0, 0, 0), 1),
+        # Nothing is said after the end.
+        ((0, 0, 0, batch.ENDED, batch.ENDED | clean), 1),
+    ):
+        series = _series({b"a"})
+        _, _, frames, _ = series.open(-1)
+        os.write(frames, b"".join(pack_frame(status, b"a") for status in statuses))
+        series.finish(ENDED)
+        assert (series.num_ended, series.num_counting) == (3, num_counting), statuses
+
+
 def test_more_tests_than_were_asked_for_do_not_count() -> None:
     series = _series({b"a"})
     _, _, frames, _ = series.open(-1)

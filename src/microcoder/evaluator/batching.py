@@ -7,7 +7,7 @@ that names anything else keeps a process a test.
 
 Why the allowed things carry nothing over: a program reaches only what its source names. It never holds a module, a
 frame or a namespace as a value, never names an attribute of the interpreter, and the attributes of modules that it
-names are functions, classes and constants. What it may change of those is looked at after every test
+names are functions, classes and constants. What it may change of those is looked at between tests
 (`sandbox/batch.py`).
 """
 

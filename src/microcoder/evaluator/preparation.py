@@ -75,6 +75,7 @@ class PreparedProblem:
         longest = max(test.expected_bytes for test in self.tests)
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
         language = language_of(problem)
+        self._out_of_memory = language.out_of_memory
         cpu_seconds = (problem.time_limit_seconds + language.startup_seconds) * time_scale
         self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
         limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib)
@@ -107,7 +108,7 @@ class PreparedProblem:
 
     def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
         """Return why a test failed before its output is looked at, or None."""
-        return verdicts.find_failure(run, self.limits, self._memory_limit_mib, self._out_of_memory())
+        return verdicts.find_failure(run, self.limits, self._memory_limit_mib, self._out_of_memory)
 
     def judge(self, run: Run, test: PreparedTest) -> TestResult:
         """Judge what one test left behind."""
@@ -125,9 +126,6 @@ class PreparedProblem:
             return run.stdout
         value = verdicts.read_value(run, expected_bytes=test.expected_bytes)
         return value if isinstance(value, TestResult) else values.write_json(value).encode()
-
-    def _out_of_memory(self) -> str:
-        return find_language(self.problem.language).out_of_memory
 
 
 def check_problem(problem: Problem) -> None:

@@ -9,11 +9,11 @@ import socket
 from collections.abc import Callable, Sequence
 
 from microcoder.evaluator.inputs import write_all
-from microcoder.evaluator.sandbox.batch import ENDED, GO_ON, HEAD_BYTES, pack_inputs, unpack_frames
+from microcoder.evaluator.sandbox.batch import CLEAN, ENDED, GO_ON, HEAD_BYTES, pack_inputs, unpack_frames
 from microcoder.evaluator.sandbox.protocol import CPU_EXPIRED, FINISHED, Result
 
 _MOST_QUESTIONS = 64
-"""Maximum number of questions: one whenever the number of tests has doubled."""
+"""Maximum number of questions: one whenever there are four times as many tests."""
 
 IsRight = Callable[[int, int, bytes], bool]
 """Judges a test by its number in the series, status and output."""
@@ -45,10 +45,16 @@ class Series:
         self.has_wrong = False
         """Whether the last one that was looked at is not right."""
         self._has_ended = False
+        self._num_clean = 0
         self._position = self._num_questions = 0
         self._files: list[int] = []
         self._stdout = -1
         self._asked: socket.socket | None = None
+
+    @property
+    def num_counting(self) -> int:
+        """Number of tests that began, or were followed by a look, while nothing of the library was changed."""
+        return min(self.num_ended, self._num_clean + 1)
 
     @property
     def has_lost(self) -> bool:
@@ -68,7 +74,7 @@ class Series:
         """
         self.first, self.num_ended, self.result = None, 0, None
         self.has_wrong = self._has_ended = False
-        self._position = self._num_questions = 0
+        self._num_clean = self._position = self._num_questions = 0
         self._asked, theirs = socket.socketpair()
         self._stdout = stdout
         self._files = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "inputs", "frames")]
@@ -124,13 +130,16 @@ class Series:
         content = os.pread(frames, os.fstat(frames).st_size - self._position, self._position)
         for status, output in unpack_frames(content):
             self._position += HEAD_BYTES + len(output)
-            if status == ENDED:
-                self._has_ended = True
-            if self._has_ended or self.has_wrong or self.num_ended > len(self._later_inputs):
+            if self._has_ended:
                 return
+            if status & CLEAN:
+                self._num_clean = self.num_ended
+            self._has_ended = status | CLEAN == ENDED | CLEAN
+            if self._has_ended or self.has_wrong or self.num_ended > len(self._later_inputs):
+                continue
             if not self.num_ended:
                 if self._stdout >= 0:
                     output = os.pread(self._stdout, os.fstat(self._stdout).st_size, 0)
-                self.first = status, output
-            self.has_wrong = not self._is_right(self.num_ended, status, output)
+                self.first = status & ~CLEAN, output
+            self.has_wrong = not self._is_right(self.num_ended, status & ~CLEAN, output)
             self.num_ended += 1

@@ -231,7 +231,7 @@ class Session:
         while len(tries.results) < len(tests) and not tries.is_doubtful:
             if not is_wanted():
                 raise Abandoned
-            together = () if is_only_try else self._choose_together(trial, tries.results)
+            together = () if is_only_try else self._choose_together(trial, tries)
             if together:
                 self._judge_together(trial, together, tries)
             else:
@@ -241,12 +241,15 @@ class Session:
                 break
         return tries
 
-    def _choose_together(self, trial: _Trial, results: list[TestResult]) -> Sequence[PreparedTest]:
+    def _choose_together(self, trial: _Trial, tries: Tries) -> Sequence[PreparedTest]:
         """Return the next tests, if they may share a process and that pays."""
         is_plain = isinstance(trial.loaded, LoadedProgram) and not (trial.reads_by_name or trial.writes_by_name)
-        if not is_plain or (results and results[-1].verdict is not Outcome.ACCEPTED):
+        num_done = len(tries.results)
+        if not is_plain or (num_done and tries.results[-1].verdict is not Outcome.ACCEPTED):
             return ()
-        return self.sharing.choose(trial.code, trial.problem, len(results))
+        # A test that was lost before is not to cost those before it their process again.
+        end = min((test - 1 for test in tries.losses if test > num_done + 1), default=len(trial.problem.tests))
+        return self.sharing.choose(trial.code, trial.problem, num_done, end)
 
     def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest], tries: Tries) -> None:
         """Judge tests that share a process: note the first, those accepted after it, and one that was not."""
@@ -270,8 +273,10 @@ class Session:
         for result in later:
             tries.add(result)
         self.sharing.note(together, 1 + len(later))
+        lost = tries.next_test + together.num_unchecked
+        tries.uncounted += [UncountedRun(test, Repeat.SHARED_UNCHECKED) for test in range(tries.next_test, lost)]
         if together.loss is not None:
-            tries.lose(together.loss)
+            tries.lose(together.loss, lost)
 
     def _lose(self, tries: Tries) -> None:
         """Note the latest runs of the next test that do not count."""
@@ -281,7 +286,8 @@ class Session:
     def _note(self, result: TestResult, trial: _Trial, tries: Tries) -> None:
         """Note the run of the next test that counts, after those that do not."""
         self._lose(tries)
-        is_shared_wrong = tries.loss is not None and tries.loss.reason is Repeat.SHARED_WRONG
+        loss = tries.losses.get(tries.next_test)
+        is_shared_wrong = loss is not None and loss.reason is Repeat.SHARED_WRONG
         tries.add(result)
         if is_shared_wrong and tries.is_doubtful:
             self.sharing.note_difference(trial.code, len(tries.results))

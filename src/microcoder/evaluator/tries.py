@@ -56,8 +56,8 @@ class Tries:
     """The others."""
     is_doubtful: bool = False
     """Whether a test failed and was then accepted, in a way that the program could have caused."""
-    loss: Loss | None = None
-    """What the next test did before."""
+    losses: dict[int, Loss] = field(default_factory=dict)
+    """What tests to come did before, by their numbers."""
 
     @property
     def next_test(self) -> int:
@@ -69,15 +69,16 @@ class Tries:
         """Whether every test so far was."""
         return all(result.verdict is Outcome.ACCEPTED for result in self.results)
 
-    def lose(self, loss: Loss) -> None:
-        """Note a run of the next test that does not count."""
-        self.uncounted.append(UncountedRun(self.next_test, loss.reason))
-        if self.loss is None or self.loss.cpu_seconds < loss.cpu_seconds:
-            self.loss = loss
+    def lose(self, loss: Loss, test: int | None = None) -> None:
+        """Note a run of a test to come, the next if it is not said, that does not count."""
+        test = test or self.next_test
+        self.uncounted.append(UncountedRun(test, loss.reason))
+        if test not in self.losses or self.losses[test].cpu_seconds < loss.cpu_seconds:
+            self.losses[test] = loss
 
     def add(self, result: TestResult) -> None:
         """Note the run of the next test that counts."""
-        loss, self.loss = self.loss, None
+        loss = self.losses.pop(self.next_test, None)
         if loss is not None and result.verdict is Outcome.ACCEPTED and result.cpu_seconds < loss.cpu_seconds:
             self.is_doubtful = True
         self.results.append(result)

@@ -83,7 +83,7 @@ def find_failure(
         return Outcome.OUTPUT_LIMIT, f"a file exceeds {limits.output_bytes >> 20} MiB"
     if result.expired == FOLDER_EXPIRED:
         return Outcome.OUTPUT_LIMIT, "its files exceed what a test may write"
-    last_line = _last_line(run.stderr)
+    last_line = _last_line(run.stderr) if result.exit_code else ""
     memory_mib = result.memory_kib / 1024
     is_out_of_memory = (result.exit_code > 0 and _MEMORY_ERROR.match(last_line)) or (
         (result.signal in _ABORTED or result.exit_code > 0) and out_of_memory and out_of_memory in run.stderr
@@ -183,7 +183,7 @@ def _result(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestRe
         wall_seconds=run.result.wall_us / 1e6,
         memory_mib=round(run.result.memory_kib / 1024, 3),
         method=method,
-        detail=shorten(detail),
+        detail=detail and shorten(detail),
         output=None if outcome in (Outcome.ACCEPTED, Outcome.COMPILE_ERROR) else _beginning(run),
     )
 

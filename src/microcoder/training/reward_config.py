@@ -46,8 +46,8 @@ class ExtractorConfig(Config):
     """How programs are extracted from responses."""
 
     name: str = Field(default=DEFAULT, min_length=1)
-    """`last_code_block`: the last closed code block outside of thinking that is the program (docs/judging.md); or your
-    own: path/to/file.py:function."""
+    """`last_code_block`: the last whole program in a closed code block outside of thinking, tagged or not
+    (docs/judging.md); or your own: path/to/file.py:function."""
     options: dict[str, Any] = Field(default={})
     """Keyword-only parameters of your own function."""
 

@@ -94,9 +94,7 @@ def make_mutants(code: str, *, limit: int, seed: int = 0) -> list[MadeMutant]:
 
 def _parse(code: str) -> ast.Module | None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return parse_source(code)
+        return parse_source(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 

@@ -1,17 +1,20 @@
 """Several tests of one program in one process, each as new as can be.
 
 Only for programs that the trusted side found nothing against (`evaluator/batching.py`): they name nothing that could
-reach another test. What they could still change is the attributes of library objects; these are compared after every
-test with what they were before the first, and a process in which they differ runs no other test.
+reach another test. What they could still change is the attributes of library objects; these are compared with what
+they were before the first test, and a process in which they differ runs no other test. That is done after every test,
+but for programs that name nothing by which they could change one: there it is done after 1, 4, 16 ... tests and after
+the last, and a test counts once a later look has found no change.
 
 The first test is run as one in a process of its own is, to its end. What goes in and out of the others are two memory
-files: their inputs, and a frame for every test that ended. After the first test, and whenever the number of tests has
-doubled, the process asks whether it is to go on: it never learns what a right output is, and one that is wrong ends it.
+files: their inputs, and a frame for every test that ended. After 1, 4, 16 ... tests the process asks whether it is to
+go on: it never learns what a right output is, and one that is wrong ends it.
 
     inputs   count, then the length of each input (64 bits each), then the inputs; there once the first test was right
     frames   for each test: its status (16 bits), the length of its output (64 bits), its output; what the first test
              wrote to stdout stays there until it has been asked about. One without output, and with a status that no
-             test has, says that no test was under way when the process ended
+             test has, says that no test was under way when the process ended. One bit of a status says that the library
+             was looked at since the frame before, and was unchanged
 """
 
 from __future__ import annotations
@@ -51,12 +54,17 @@ HEAD_BYTES = _FRAME.size
 """Of a frame, before its output."""
 _STORING = (opcode.opmap["STORE_ATTR"], opcode.opmap["DELETE_ATTR"])
 """What a statement that gives or takes an attribute is compiled to."""
-ENDED = 0xFFFF
-"""The status of the last frame, which a process writes that ends by itself: between two tests, not in one."""
+CLEAN = 0x8000
+"""Of a status: a look found nothing changed by the tests before this frame."""
+ENDED = 0x7FFF
+"""The status, but for that bit, of the last frame, which a process writes that ends by itself: between two tests, not
+in one."""
 GO_ON = b"+"
 """The answer that lets a process go on; any other ends it, as does none."""
 _ENOUGH_CPU_SECONDS = 0.1
 """A process that has taken so long begins no other test: what it did is lost if a later one is wrong."""
+_RARELY_CHECKED = frozenset(("sys", "math", "List", "Dict", "Set", "Tuple", "Optional", "Union", "Any"))
+"""Names of the library by which no program that stores no attribute can change it."""
 _MOST_STDERR_BYTES = 1 << 16
 """What a test may leave there for another to follow it."""
 _IMMUTABLE_CLASS = 1 << 8
@@ -127,6 +135,8 @@ class Library:
         self._spaces.append(prelude)
         # The lists and dictionaries of `sys` among these are not for programs that share a process.
         self._note_all({name: member for name, member in prelude.items() if type(member) not in (dict, list)})
+        # A name may also stand for something of the program; then it is only looked at more often.
+        self._suspicious = {*MODULES, *PACKAGES, "os", *prelude} - {*vars(builtins), *_RARELY_CHECKED}
         self._by_name: dict[str, list[tuple[Mapping[str, Any], str, Any]]] = {}
         for space in self._spaces:
             for name, value in space.items() if space is not prelude else ():
@@ -174,15 +184,17 @@ class Library:
     def watch(self, code: CodeType) -> Watch:
         """Return the watch that detects whether a program has changed anything."""
         names: set[str] = set()
+        stored: set[str] = set()
         pending = [code]
         while pending:
             one = pending.pop()
             operations = one.co_code[::2]
+            names.update(one.co_names)
             if any(number in operations for number in _STORING):
-                names.update(one.co_names)
+                stored.update(one.co_names)
             pending += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
-        named = [known for name in names for known in self._by_name.get(name, ())]
-        return Watch(self._sizes, self._items, named)
+        named = [known for name in stored for known in self._by_name.get(name, ())]
+        return Watch(self._sizes, self._items, named, not stored and self._suspicious.isdisjoint(names))
 
     def reset(self) -> None:
         """Have caches be empty, decimal numbers follow their first rules, and shared random numbers begin again.
@@ -238,6 +250,8 @@ class Watch(NamedTuple):
     sizes: _Sizes
     items: _Items
     named: list[tuple[Mapping[str, Any], str, Any]]
+    is_rare: bool
+    """Whether the program names nothing by which it could change the library, so that looking now and then will do."""
 
     def sees_change(self) -> bool:
         """Whether a name means something else, or there are more or fewer of them."""
@@ -264,6 +278,8 @@ class Batch:
         self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
         self._num_done = 0
         self._is_over = False
+        self._found = 0
+        """`CLEAN` if a look since the last frame found nothing changed."""
 
     def __iter__(self) -> Iterator[Loaded]:
         """Yield the program for test after test, until one ends otherwise than well, leaves a change, or is wrong.
@@ -273,18 +289,31 @@ class Batch:
         """
         yield marshal.loads(self._packed)
         if not self._is_over and self._may_go_on():
-            watch = self._library.watch(marshal.loads(self._packed)[0])
+            self._watch = self._library.watch(marshal.loads(self._packed)[0])
             os.dup2(self._files.stdin, 0)
             for content in self._inputs():
-                self._throw_away()
-                # What left something changed counts, and is the last of its process.
-                if watch.sees_change() or os.fstat(2).st_size > _MOST_STDERR_BYTES:
+                # What left something changed is the last of its process.
+                if not self._is_clean(is_last=False) or os.fstat(2).st_size > _MOST_STDERR_BYTES:
                     break
                 self._make_new(content)
                 yield marshal.loads(self._packed)
                 if self._is_over or not self._may_go_on():
                     break
+            if self._watch.is_rare and not self._found:
+                self._is_clean(is_last=True)
         self._write(ENDED, b"")
+
+    def _is_clean(self, *, is_last: bool) -> bool:
+        """Throw away what a test left; look for changes if that is due."""
+        self._throw_away()
+        if self._watch.is_rare and not is_last and not self._is_fourfold():
+            return True
+        self._found = 0 if self._watch.sees_change() else CLEAN
+        return bool(self._found)
+
+    def _is_fourfold(self) -> bool:
+        """Whether 1, 4, 16 ... tests are done."""
+        return not self._num_done & (self._num_done - 1) and bool(self._num_done.bit_length() & 1)
 
     def end(self, status: int, output: bytes) -> None:
         """Take down what a test did."""
@@ -293,7 +322,8 @@ class Batch:
         self._is_over = bool(status)
 
     def _write(self, status: int, output: bytes) -> None:
-        frame = memoryview(pack_frame(status, output))
+        frame = memoryview(pack_frame(status | self._found, output))
+        self._found = 0
         while frame:
             frame = frame[os.write(self._files.frames, frame) :]
 
@@ -302,10 +332,10 @@ class Batch:
         return os.pread(1, os.fstat(1).st_size, 0) if self._num_done else b""
 
     def _may_go_on(self) -> bool:
-        """Ask, after 1, 2, 4, 8 ... tests; a process that took long ends by itself."""
+        """Ask, after 1, 4, 16 ... tests; a process that took long ends by itself."""
         if time.process_time() > _ENOUGH_CPU_SECONDS:
             return False
-        if self._num_done & (self._num_done - 1):
+        if not self._is_fourfold():
             return True
         os.write(self._files.questions, GO_ON)
         return os.read(self._files.questions, 1) == GO_ON
