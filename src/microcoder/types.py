@@ -374,7 +374,7 @@ class Repeat(StrEnum):
     PROBE_DIFFERS = "probe_differs"
     """The same, and it was not accepted again."""
     COPIED = "copied"
-    """Another machine had the program as well, since one was late with it; all its tests may have been run there."""
+    """Another machine had the program too, since it was late or lost; all its tests may have been run there."""
 
 
 @dataclass(frozen=True, slots=True)

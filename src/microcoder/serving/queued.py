@@ -99,7 +99,7 @@ class QueuedProgram:
         if not self.begin():
             return
         if isinstance(answer, Verdict):
-            if self.num_holders > 1:
+            if self.num_holders > 1 or self.num_losses:
                 answer = replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))
             self.future.set_result(answer)
         else:
