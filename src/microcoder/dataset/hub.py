@@ -12,6 +12,8 @@ from microcoder.errors import DataError
 from microcoder.installation import how_to_install
 
 SCHEME = "hf://"
+MARKER = "manifest.json"
+"""Written last into a corpus: a folder without it is not finished."""
 _NAME = re.compile(r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?")
 _PUBLISHED = ("README.md", "funnel.json", "reading.html", "*.parquet", "plots/*.svg", "browse/**")
 _USE = "write hf://datasets/owner/name[@revision]/config/split, or a path in it instead of config/split"
@@ -131,8 +133,6 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> str:
         DataError: it is not finished, the library is missing, or the Hub refuses.
     """
     # Parquet is read by a package that downloads do without.
-    from microcoder.dataset.release.tables import MARKER
-
     if not (corpus / MARKER).exists():
         raise DataError(f"{corpus} holds no finished corpus (no {MARKER}); type `microcoder data build` first")
     try:

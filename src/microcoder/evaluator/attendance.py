@@ -75,10 +75,10 @@ class Attendance:
         if kind == STILL:
             return self._extend(pid, seconds, asked - self._started - self._stood_seconds)
         if kind == IDLE:
-            is_idle = idleness.is_idle(pid)
-            if is_idle:
+            rests = idleness.is_idle(pid)
+            if rests:
                 self._turn.rest()
-            return float(is_idle)
+            return float(rests)
         self._turn.go_on()
         limits = []
         memory_mib = idleness.memory_mib_of(pid)

@@ -142,9 +142,9 @@ async def _run(service: Service, request: ExecuteRequest, language: Language) ->
         memory_mib = max(1, int(request.run_memory_limit) >> 20)
     program = Program(source.content, language.name)
     if codeforces.is_graded(files):
-        grade = await codeforces.grade(service, program, files, run_seconds=wall_seconds)
-        graded = Stage(stdout=grade.stdout, stderr=grade.stderr, output=grade.stdout + grade.stderr, code=0)
-        return graded, Stage(code=int(grade.is_refused), stderr=grade.stderr if grade.is_refused else "")
+        done = await codeforces.grade(service, program, files, run_seconds=wall_seconds)
+        graded = Stage(stdout=done.stdout, stderr=done.stderr, output=done.stdout + done.stderr, code=0)
+        return graded, Stage(code=int(done.is_refused), stderr=done.stderr if done.is_refused else "")
     if language.is_built and any(_MORE_SOURCE.search(name) for name in files):
         raise Refused(400, f"files: a {language.name} program is one file here")
     execution = await service.run(

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from microcoder.errors import DataError
+from microcoder.viewer.collection import Collection
 from microcoder.viewer.index import Index
 from microcoder.viewer.search import Needle, list_matches
-from microcoder.viewer.sources import Collection, Row, RunSource
+from microcoder.viewer.sources import Row, RunSource
 
 LONGEST_TEXT = 50_000
 """Characters shown of a text unless the whole is asked for."""

@@ -21,9 +21,10 @@ from typing import Any
 from microcoder.errors import DataError
 from microcoder.pieces import cut_pieces
 from microcoder.viewer.answers import describe_run, describe_test, shorten
+from microcoder.viewer.collection import Collection
 from microcoder.viewer.index import Index
 from microcoder.viewer.server import encode, read_static
-from microcoder.viewer.sources import Collection, RunSource
+from microcoder.viewer.sources import RunSource
 
 ROWS_A_CHUNK = 25
 PROBLEMS_A_CHUNK = 20

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from microcoder.errors import ConfigError, MicroCoderError
 from microcoder.viewer.answers import ANSWERS, finite
-from microcoder.viewer.sources import Collection
+from microcoder.viewer.collection import Collection
 
 ADDRESS = "127.0.0.1"
 HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})

@@ -1,21 +1,19 @@
-"""What can be opened: a training run, an evaluation, a file of verdicts. The rest of the viewer sees one kind."""
+"""One run as the viewer sees it, whether a training run, an evaluation, a corpus or a file of verdicts."""
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from microcoder.errors import DataError
 from microcoder.files import read_json
 from microcoder.viewer.index import Index, IndexBuilder
-from microcoder.viewer.problem_tests import ProblemTests, tests_of_files
-from microcoder.viewer.search import IndexPart, Searcher
+from microcoder.viewer.problem_tests import ProblemTests
+from microcoder.viewer.search import IndexPart
 
 Row = dict[str, Any]
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -92,67 +90,9 @@ class RunSource(ABC):
         """Return what is known of the run as a whole."""
 
 
-@dataclass(frozen=True)
-class Collection:
-    """The opened runs by the key that links use."""
-
-    sources: dict[str, RunSource] = field(default_factory=dict)
-    searcher: Searcher = field(default_factory=Searcher)
-
-    def __getitem__(self, key: str) -> RunSource:
-        """Return a run.
-
-        Raises:
-            DataError: no such run is open.
-        """
-        try:
-            return self.sources[key]
-        except KeyError:
-            raise DataError(f"run={key!r} is not open; open are {', '.join(self.sources)}") from None
-
-
-def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()) -> Collection:
-    """Open runs; problem files say where tests' inputs and expected outputs are, when a run does not.
-
-    Raises:
-        DataError: a path is none of the things that can be opened, or a problem file is missing or holds no problem.
-    """
-    tests = tests_of_files(problem_files) if problem_files else None
-    sources: dict[str, RunSource] = {}
-    for path in paths:
-        source = _open(path, tests)
-        base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII).strip("-.") or "run"
-        key, number = base, 1
-        while key in sources:
-            number += 1
-            key = f"{base}-{number}"
-        sources[key] = source
-    return Collection(sources)
-
-
 def name_run(root: Path, manifest: Row) -> str:
     """Return a run's own name; of a study's run, the study, level and seed, as `runs.json` beside it has them."""
     folder = root.resolve()
     beside = folder.parent / "runs.json"
     labels = read_json(beside, what="list of a study's runs").get(folder.name) if beside.is_file() else None
     return str(labels[0] if labels else manifest.get("name") or folder.name)
-
-
-def _open(path: Path, tests: ProblemTests | None) -> RunSource:
-    from microcoder.viewer.corpus_source import CorpusSource
-    from microcoder.viewer.evaluation_source import EvaluationSource
-    from microcoder.viewer.training_source import TrainingSource
-    from microcoder.viewer.verdict_source import VerdictSource
-
-    if path.is_file() or path.with_name(path.name + ".partial").is_file():
-        return VerdictSource(path, tests)
-    if not (path / "manifest.json").is_file():
-        raise DataError(
-            f"{path} is no run: it has no manifest.json; name a folder that `microcoder train`, `microcoder eval` or "
-            "`microcoder data build` wrote, or a file of verdicts that `microcoder judge` wrote"
-        )
-    if any(path.glob("problems-*.parquet")):
-        return CorpusSource(path)
-    manifest = read_json(path / "manifest.json", what="manifest")
-    kind = EvaluationSource if manifest.get("kind") == "evaluation" else TrainingSource
-    return kind(path, manifest, tests)

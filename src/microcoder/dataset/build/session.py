@@ -14,6 +14,7 @@ from microcoder.dataset.build.inputs import FileDigests, list_inputs, unpack_sou
 from microcoder.dataset.build.steps import collect_step, later_steps
 from microcoder.dataset.build.verification import read_rates
 from microcoder.dataset.difficulty.predictor import load_predictor
+from microcoder.dataset.hub import MARKER
 from microcoder.dataset.pipeline.engine import Missing, OnProgress, StepCounts, count_missing, run_steps
 from microcoder.dataset.pipeline.parts import Part, read_kept, read_rejected
 from microcoder.dataset.pipeline.steps import InputShard, Step, digest, source_digest
@@ -21,7 +22,7 @@ from microcoder.dataset.pipeline.workers import Runner
 from microcoder.dataset.release.card import CARD, write_card
 from microcoder.dataset.release.page import write_page
 from microcoder.dataset.release.reading import write_reading
-from microcoder.dataset.release.tables import MARKER, write_tables
+from microcoder.dataset.release.tables import write_tables
 from microcoder.errors import DataError
 from microcoder.files import check_folder, hold_lock, write_json
 from microcoder.formats.candidates import STAGES, Candidate, Rejection, Stage

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from microcoder.dataset.hub import MARKER
 from microcoder.dataset.process.samples import count_hidden
 from microcoder.errors import DataError
 from microcoder.files import write_parquet
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.types import Problem
 
-MARKER = "manifest.json"
 """Written last: a folder without it holds no whole corpus."""
 _ROWS_PER_FILE, _CHARACTERS_PER_FILE = 2000, 64 << 20
 UNKNOWN = "not stated"
