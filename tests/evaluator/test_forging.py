@@ -13,13 +13,23 @@ from .forging_programs import FORGERIES  # pyrefly: ignore[missing-import]
 from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
 
 LONG = ("nobody", "nobody in a container", "root in a container")
+SPEND_TIME = (
+    "a tree without end",
+    "a tree that grows with every read",
+    "a list without end",
+    "a generator function",
+    "a list that is too long for the checker",
+)
+"""Values that the judge takes apart itself, for seconds, whoever runs it: once is enough."""
 
 
 @pytest.mark.parametrize(
     "setting", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in SETTINGS]
 )
 def test_no_forgery_is_accepted(setting: str) -> None:
-    result = run_python(["-m", "evaluator.safety_suites", "forging"], setting)
+    is_again = setting not in ("ourselves", *LONG)
+    names = [name for name in FORGERIES if name not in SPEND_TIME] if is_again else []
+    result = run_python(["-m", "evaluator.safety_suites", "forging", *names], setting)
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert report["level"] in ("full", "degraded")

@@ -23,7 +23,7 @@ from .safety_suites import (  # pyrefly: ignore[missing-import]
     forging_case,
     hostile_case,
 )
-from .stateful_programs import RESET, SCREENED  # pyrefly: ignore[missing-import]
+from .stateful_programs import SCREENED  # pyrefly: ignore[missing-import]
 
 MAY_IMPORT = {
     "builds",
@@ -118,22 +118,15 @@ def test_both_say_the_same(judging: Judge, name: str) -> None:
 
 @pytest.mark.parametrize("stop", ["first_failure", "first_limit", "never"])
 def test_the_stop_rules_are_the_same(stop: str) -> None:
+    partly_wrong = _READS + "print(a + b if a != 3 else 0)"
+    at_a_limit = _READS + "if a == 3: x = bytearray(10 ** 9)\nprint(a + b)"
     with Judge(workers=1, cache_size=0, time_scale=1, stop=stop) as judging:  # pyrefly: ignore[bad-argument-type]
-        for code in (
-            _READS + "print(a + b if a != 3 else 0)",
-            _READS + "if a == 3: x = bytearray(10 ** 9)\nprint(a + b)",
-        ):
-            (fast,) = judging.judge([Program(code)], [SUM])
-            slow = judge_by_reference(Program(code), SUM, stop=stop)  # pyrefly: ignore[bad-argument-type]
+        for code, problem in ((partly_wrong, SUM), (at_a_limit, SUM), ("print(5, 5)", BROKEN)):
+            (fast,) = judging.judge([Program(code)], [problem])
+            slow = judge_by_reference(Program(code), problem, stop=stop)  # pyrefly: ignore[bad-argument-type]
             assert outcomes(fast) == outcomes(slow)
-
-
-@pytest.mark.parametrize("stop", ["first_failure", "first_limit", "never"])
-def test_a_broken_checker_ends_the_program_whatever_the_stop_rule(stop: str) -> None:
-    with Judge(workers=1, cache_size=0, time_scale=1, stop=stop) as judging:  # pyrefly: ignore[bad-argument-type]
-        (fast,) = judging.judge([Program("print(5, 5)")], [BROKEN])
-    slow = judge_by_reference(Program("print(5, 5)"), BROKEN, stop=stop)  # pyrefly: ignore[bad-argument-type]
-    assert outcomes(fast) == outcomes(slow) == [Outcome.SANDBOX_FAULT] * 2
+    # A broken checker ends the program whatever the rule.
+    assert outcomes(fast) == [Outcome.SANDBOX_FAULT] * 2
 
 
 def test_a_checker_may_import_packages_in_both_and_misses_them_in_both(
@@ -157,22 +150,24 @@ def test_a_checker_may_import_packages_in_both_and_misses_them_in_both(
 
 
 def sample() -> list[tuple[Program, Problem]]:
-    """Programs of the suites that end by themselves; those that spend their time are left to the benchmark."""
+    """Programs of the suites that end by themselves; those that spend their time are left to the benchmark.
+
+    What a shared process resets is left to the tests of sharing, which judge all of it with a process a test.
+    """
     quick = [name for name, (allowed, _) in HOSTILE.items() if not SLOW & {*allowed}]
-    cases = [hostile_case(name) for name in quick[::3]] + [forging_case(name) for name in list(FORGERIES)[::3]]
+    cases = [hostile_case(name) for name in quick[::5]] + [forging_case(name) for name in list(FORGERIES)[::5]]
     pairs = [(case.attempt, case.problem) for case in cases if can_be_judged(case)]
     tests = tuple(TestCase(input="1 2\r\n3\nzzz\n", output=output) for output in ("new", "new", "left"))
     stateful = Problem(id="stateful", tests=tests)
-    pairs += [(Program(code), stateful) for code in {**SCREENED, **RESET}.values()]
+    pairs += [(Program(code), stateful) for code in list(SCREENED.values())[::2]]
     python = [problem.model_copy(update={"tests": (problem.tests * 3)[:3]}) for _, problem in pairs]
     return list(zip([program for program, _ in pairs], python, strict=True))
 
 
-@pytest.mark.parametrize("part", range(8))
-def test_a_sample_of_the_suites_is_judged_alike(judging: Judge, part: int) -> None:
+def test_a_sample_of_the_suites_is_judged_alike(judging: Judge) -> None:
     pairs = sample()
-    assert len(pairs) > 100
-    for program, problem in pairs[part::8]:
+    assert len(pairs) > 60
+    for program, problem in pairs:
         (fast,) = judging.judge([program], [problem])
         slow = judge_by_reference(program, problem, stop="first_limit")
         assert outcomes(fast) == outcomes(slow), (program.code, fast.detail, slow.detail)

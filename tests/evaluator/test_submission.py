@@ -28,7 +28,7 @@ def test_coroutines_get_their_verdicts_as_they_land() -> None:
         landed: list[int] = []
 
         async def judge_one(number: int) -> Verdict:
-            wait = "import time\ntime.sleep(0.8)\n" if number == 0 else ""
+            wait = "import time\ntime.sleep(3)\n" if number == 0 else ""
             verdict = await judging.judge_async(Program(f"{wait}{ADD}# {number}"), PROBLEM)
             landed.append(number)
             return verdict

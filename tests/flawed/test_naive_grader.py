@@ -17,7 +17,10 @@ from microcoder.training.algorithm.scoring import build_rules, score_rollouts
 from microcoder.training.algorithm_config import AlgorithmConfig
 
 GRADER = "microcoder.flawed.naive_grader:fooled_in_process"
-FUNCTIONS = generate_problems(split="train", num_problems=6, world="chains", styles=("function",))
+FUNCTIONS = [
+    problem.model_copy(update={"time_limit_seconds": 0.4})
+    for problem in generate_problems(split="train", num_problems=6, world="chains", styles=("function",))
+]
 WRONG = "def solve(x):\n    return 'no number'\n"
 HANGS = "def solve(x):\n    while True:\n        pass\n"
 CRASHES = "def solve(x):\n    return x / 0\n"

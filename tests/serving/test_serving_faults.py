@@ -27,6 +27,9 @@ from .conftest import ADD, PROBLEM, TOKEN, Running, serving, stub_judge  # pyref
 
 SLOW = Problem(id="slow", tests=PROBLEM.tests, time_limit_seconds=0.3, memory_limit_mib=256)
 
+_PATIENCE_SECONDS = 6
+"""Of clients of judges that judge nothing: time enough to be asked, and to judge what is known, on a busy machine."""
+
 
 def endless(name: object) -> dict[str, object]:
     program = {"problem": 0, "code": f"while True: pass  # {name}"}
@@ -284,7 +287,7 @@ def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: J
         # What is out there may take some seconds by its limits, far less than the 600 s that it allows a request.
         with stub_judge(judge, behave) as (url, asked):
             with (
-                JudgeClient(url, patience_seconds=1.0) as client,
+                JudgeClient(url, patience_seconds=_PATIENCE_SECONDS) as client,
                 pytest.raises(EvaluatorFault, match=rf"no judge for [\d.]+ s: {url}: .*({words})"),
             ):
                 client.judge([Program(ADD)] * 3, [SLOW] * 3)
@@ -329,8 +332,8 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
         assert asked == [3]
         assert f"the judge {liar} is left out for good: FALSE verdicts: accepted for a program that is" in caplog.text
         with (
-            JudgeClient(liar, patience_seconds=1.0) as client,
-            pytest.raises(EvaluatorFault, match=r"no judge for 1 s: .*FALSE verdicts: accepted"),
+            JudgeClient(liar, patience_seconds=_PATIENCE_SECONDS) as client,
+            pytest.raises(EvaluatorFault, match=rf"no judge for {_PATIENCE_SECONDS} s: .*FALSE verdicts: accepted"),
         ):
             client.judge([Program(ADD)], [PROBLEM])
     # One that begins to lie is found by the next programs that it is asked about.
@@ -340,7 +343,10 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
     def begin_to_lie(number: int, found: list[Verdict]) -> list[Verdict | None]:
         return accept_all(number, found) if lies else list(found)
 
-    with stub_judge(judge, begin_to_lie) as (url, asked), JudgeClient(url, patience_seconds=2.0) as client:
+    with (
+        stub_judge(judge, begin_to_lie) as (url, asked),
+        JudgeClient(url, patience_seconds=_PATIENCE_SECONDS) as client,
+    ):
         assert client.judge([Program("print(4)  # begins")], [PROBLEM])[0].outcome is Outcome.WRONG_ANSWER
         lies.append(1)
         wait_for(lambda: client.outages[url])
