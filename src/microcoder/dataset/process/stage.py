@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from microcoder.completions import Endpoint
 from microcoder.config import Config
-from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.process.checkers import convert_checker, find_order
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags
