@@ -28,9 +28,9 @@ $(TRAINS): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) '.[train]'
 	@touch $@
 
-# What programs of the tests may import: copied from what was just installed, since constraints.txt pins the same versions.
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) '.[data,train,serve,ray,dev]' numpy sortedcontainers tzdata
+	$(INSTALL) '.[data,train,serve,ray,dev]'
+	@# What programs of the tests may import, in a folder of its own.
 	$(BIN)/microcoder packages install
 	@# What is large is compiled here, once, and not by all workers of the tests at the same time.
 	$(BIN)/python -c 'import microcoder.serving.app, microcoder.training.engines.trl.trainer, peft'

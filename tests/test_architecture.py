@@ -19,9 +19,9 @@ LAYERS = (
     ("docstrings",),
     ("machine", "types"),
     ("files",),
-    ("completions", "records", "signatures", "extensions"),
+    ("records", "signatures", "extensions"),
     ("blocks", "config", "keys", "metrics", "runs", "formats"),
-    ("extract", "evaluator", "micro"),
+    ("completions", "extract", "evaluator", "micro"),
     ("prompts", "rewards", "flawed"),
     ("serving",),
     ("dataset",),
@@ -38,6 +38,7 @@ HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft", "verl
 PROCESSES = {"subprocess", "multiprocessing", "pty"}
 FORKS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"}
 MAY_START_PROCESSES = {
+    "dataset/process/tex.py": "calls pandoc, in its sandbox and under a limit, to read statements in TeX",
     "dataset/pipeline/workers.py": "takes shards through the steps of a build, a process a core",
     "insights/workers.py": "starts the training processes of a study",
     "yardstick/lane.py": "starts the throw-away process of a judge under test",

@@ -11,7 +11,7 @@ from microcoder.dataset.build.barriers import SelectionBarrier
 from microcoder.dataset.build.config import DifficultySettings
 from microcoder.dataset.verify.store import evaluator_version
 
-ENDPOINT = {"url": "http://localhost:1/v1", "model": "m"}
+ENDPOINT = {"base_url": "http://localhost:1/v1", "model": "m"}
 
 
 def rows() -> list[Candidate]:

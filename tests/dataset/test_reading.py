@@ -13,7 +13,7 @@ def make(number: int, statement: str = "Add two numbers.") -> Candidate:
     given = Candidate(
         id=f"a/{number}", dataset="a", title=f"Sum {number}", statement_found="\\textbf{Add}", statement=statement
     )
-    return given.change("process", "clean/1", "strip_tex", statement=statement + "\n")
+    return given.change("process", "clean/2", "strip_tex", statement=statement + "\n")
 
 
 def test_the_same_rows_are_drawn_whatever_their_order(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_the_same_rows_are_drawn_whatever_their_order(tmp_path: Path) -> None:
     assert page.count("<section>") == NUM_READ
     assert f"{NUM_READ} of {3 * NUM_READ} problems" in page
     assert "\\textbf{Add}" in page
-    assert "clean/1: strip_tex" in page
+    assert "clean/2: strip_tex" in page
 
 
 def test_statements_are_laid_out_and_nothing_in_them_runs_or_loads(tmp_path: Path) -> None:

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from completions_server import Reply, completion, serve
 
-from microcoder.completions import CompletionsClient
-from microcoder.errors import ConfigError, DataError
-from microcoder.evaluation.config import EndpointConfig, ResponseSampling
+from microcoder.completions import Endpoint, EndpointConfig
+from microcoder.errors import ConfigError
+from microcoder.evaluation.config import EndpointGeneration, ResponseSampling
 from microcoder.evaluation.generation import ResponseRequest, ask_endpoint
 
 BUSY: Reply = (503, {"Retry-After": "0"}, b"warming up")
 
 
-def config(url: str, **changes: Any) -> EndpointConfig:
+def config(url: str, **changes: Any) -> EndpointGeneration:
     sampling = ResponseSampling(num_samples=2, temperature=0.5, top_p=0.9, max_tokens=77)
-    return EndpointConfig(kind="endpoint", base_url=url, model="m", sampling=sampling, **changes)
+    return EndpointGeneration(kind="endpoint", base_url=url, model="m", sampling=sampling, **changes)
 
 
 def requests(number: int) -> list[ResponseRequest]:
@@ -52,6 +52,14 @@ def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatc
     }
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("retries", "max_retries"), ("url", "base_url"), ("api_key_variable", "api_key_env")]
+)
+def test_an_old_key_is_answered_with_the_new_one(old: str, new: str) -> None:
+    with pytest.raises(ValueError, match=rf"{old} is now {new}; write {new} = 1"):
+        EndpointConfig.model_validate({"base_url": "http://a/v1", "model": "m", old: 1})
+
+
 def test_what_a_server_refuses_can_be_left_out() -> None:
     with serve(echo) as server:
         changes = {"send_seed": False, "max_tokens_key": "max_completion_tokens", "extra": {"top_k": 20}}
@@ -71,7 +79,7 @@ def test_a_response_at_the_length_limit_is_truncated() -> None:
 
 def test_a_busy_server_is_asked_again() -> None:
     with serve(lambda body, number: BUSY if number <= 2 else echo(body, number)) as server:
-        answers = list(ask_endpoint(config(server.url, concurrency=1, retries=2), requests(3)))
+        answers = list(ask_endpoint(config(server.url, concurrency=1, max_retries=2), requests(3)))
     assert len(answers) == 3
     assert len(server.requests) == 5
 
@@ -81,14 +89,14 @@ def test_a_server_that_stays_busy_ends_it_with_what_to_do() -> None:
         serve(lambda body, number: BUSY) as server,
         pytest.raises(ConfigError, match=r"failed 2 times, last: status 503: warming up; check that it is up"),
     ):
-        list(ask_endpoint(config(server.url, concurrency=1, retries=1), requests(3)))
+        list(ask_endpoint(config(server.url, concurrency=1, max_retries=1), requests(3)))
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
     with serve(echo) as server:
         url = server.url
     with pytest.raises(ConfigError, match=r"ConnectError.*type the same command again to resume"):
-        list(ask_endpoint(config(url, retries=0), requests(1)))
+        list(ask_endpoint(config(url, max_retries=0), requests(1)))
 
 
 @pytest.mark.parametrize(
@@ -126,14 +134,12 @@ def test_an_address_that_is_none_is_refused_in_words() -> None:
 
 def test_a_reply_without_a_choice_is_an_empty_text_for_a_corpus() -> None:
     with serve(lambda body, number: (200, {}, b'{"choices": []}')) as server:
-        client = CompletionsClient(
-            server.url, key_variable="K", timeout_seconds=5, retries=0, error=DataError, may_be_filtered=True
-        )
+        client = Endpoint(EndpointConfig(base_url=server.url, model="m", max_retries=0))
         with client:
-            assert client.complete({"model": "m"}).text == ""
+            assert client.complete({"model": "m"}, may_be_filtered=True).text == ""
 
 
 def test_a_reply_that_cannot_be_unpacked_is_asked_for_again() -> None:
     broken: Reply = (200, {"Content-Encoding": "gzip"}, b"no gzip")
     with serve(lambda body, number: broken if number == 1 else echo(body, number)) as server:
-        assert len(list(ask_endpoint(config(server.url, retries=1), requests(1)))) == 1
+        assert len(list(ask_endpoint(config(server.url, max_retries=1), requests(1)))) == 1

@@ -199,7 +199,7 @@ def _run(overrides: tuple[str, ...], recipes: tuple[Path, ...], *, last: Stage, 
 
 
 def require_data() -> None:
-    """Check that the packages of the data extra are installed.
+    """Check that the packages of the data extra and pandoc are installed.
 
     Raises:
         ConfigError: one is not; what to type.
@@ -207,6 +207,9 @@ def require_data() -> None:
     missing = [name for name in ("pyarrow", "ftfy", "py3langid", "radon", "sklearn") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: {how_to_install('data')}")
+    from microcoder.dataset.process.tex import find_pandoc
+
+    find_pandoc()
 
 
 def _describe_missing(missing: dict[str, Missing]) -> str:

@@ -24,7 +24,7 @@ REASONS: dict[str, str] = {
     "too_long": "a page rather than a problem",
     "not_text": "hardly a letter in the prose",
     "repetitive": "the same long lines over and over",
-    "markup_left": "HTML that cleaning could not read",
+    "markup_left": "HTML or TeX that cleaning could not read",
     "not_a_program": "a database, a shell or a quiz is asked for",
     "cut_off": "the text ends in the middle of a sentence",
     "needs_image": "it cannot be understood without its picture",

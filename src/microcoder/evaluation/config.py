@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, Tag, model_validator
 
+from microcoder.completions import EndpointConfig
 from microcoder.config import Config, kind_or
 from microcoder.dataset.benchmarks.functions import Split
 from microcoder.training.judge_config import SandboxConfig
@@ -137,22 +138,10 @@ class Vllm(Config):
     sampling: ResponseSampling = ResponseSampling()
 
 
-class EndpointConfig(Config):
+class EndpointGeneration(EndpointConfig):
     """Generate with any OpenAI-compatible server (chat completions)."""
 
     kind: Literal["endpoint"]
-    base_url: str = Field(pattern=r"^https?://")
-    """Such as http://localhost:8000/v1."""
-    model: str = Field(min_length=1)
-    """The server's name of the model."""
-    api_key_env: str = "OPENAI_API_KEY"
-    """Environment variable with the API key; sent only if set, and never stored."""
-    concurrency: int = Field(default=8, ge=1, le=1024)
-    """Parallel requests."""
-    timeout_seconds: float = Field(default=600.0, gt=0)
-    """Timeout of a request."""
-    retries: int = Field(default=5, ge=0)
-    """Retries after a lost connection, a timeout, or status 408, 429 or 5xx; waits double from a second to a minute."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The server's name of the length limit."""
     send_seed: bool = True
@@ -192,7 +181,7 @@ class EvalConfig(Config):
     generation: Annotated[
         Annotated[Transformers, Tag("transformers")]
         | Annotated[Vllm, Tag("vllm")]
-        | Annotated[EndpointConfig, Tag("endpoint")]
+        | Annotated[EndpointGeneration, Tag("endpoint")]
         | Annotated[GenerationFile, Tag("file")],
         kind_or("transformers"),
     ]
@@ -234,7 +223,7 @@ NEUTRAL_KEYS = (
     "pass_at",
     "generation.concurrency",
     "generation.timeout_seconds",
-    "generation.retries",
+    "generation.max_retries",
     "generation.api_key_env",
     "generation.batch_size",
     "generation.batch_problems",

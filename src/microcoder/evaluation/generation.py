@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from microcoder.completions import Completion, CompletionsClient
+from microcoder.completions import Completion, Endpoint
 from microcoder.errors import ConfigError
-from microcoder.evaluation.config import EndpointConfig, ResponseSampling, Transformers, Vllm
+from microcoder.evaluation.config import EndpointGeneration, ResponseSampling, Transformers, Vllm
 from microcoder.evaluation.questions import Messages
 from microcoder.installation import how_to_install
 
@@ -28,7 +28,7 @@ class ResponseRequest:
 
 
 def ask_endpoint(
-    config: EndpointConfig,
+    config: EndpointGeneration,
     requests: Sequence[ResponseRequest],
     *,
     chat_template_options: Mapping[str, Any] | None = None,
@@ -42,13 +42,7 @@ def ask_endpoint(
     done: queue.SimpleQueue[tuple[ResponseRequest, Completion] | Exception] = queue.SimpleQueue()
     for request in requests:
         todo.put(request)
-    client = CompletionsClient(
-        config.base_url,
-        key_variable=config.api_key_env,
-        timeout_seconds=config.timeout_seconds,
-        retries=config.retries,
-        error=ConfigError,
-    )
+    client = Endpoint(config)
     stopped = threading.Event()
 
     def work() -> None:
@@ -78,7 +72,7 @@ def ask_endpoint(
 
 
 def _write_body(
-    config: EndpointConfig, request: ResponseRequest, chat_template_options: Mapping[str, Any] | None
+    config: EndpointGeneration, request: ResponseRequest, chat_template_options: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     sampling = config.sampling
     # The name that the servers of vLLM, SGLang and llama.cpp know them by.

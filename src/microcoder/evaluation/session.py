@@ -14,7 +14,14 @@ from typing import Any, Protocol
 
 from microcoder.dataset.benchmarks import Question
 from microcoder.errors import DataError
-from microcoder.evaluation.config import NEUTRAL_KEYS, EndpointConfig, EvalConfig, GenerationFile, LiveCodeBench, Rows
+from microcoder.evaluation.config import (
+    NEUTRAL_KEYS,
+    EndpointGeneration,
+    EvalConfig,
+    GenerationFile,
+    LiveCodeBench,
+    Rows,
+)
 from microcoder.evaluation.folder import EvaluationFolder, Sample
 from microcoder.evaluation.generation import ResponseRequest, ask_endpoint, generate_locally
 from microcoder.evaluation.generation_files import read_samples
@@ -191,7 +198,7 @@ def _collect_samples(
     if not requests:
         return
     options = config.prompt.chat_template_options
-    if isinstance(config.generation, EndpointConfig):
+    if isinstance(config.generation, EndpointGeneration):
         responses = ask_endpoint(config.generation, requests, chat_template_options=options)
     else:
         responses = generate_locally(config.generation, requests, chat_template_options=options, note=observer.note)

@@ -9,22 +9,25 @@ The root is MICROCODER_PACKAGES if that is set. Else folders are looked for in t
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import importlib.metadata
+import importlib.util
 import json
 import logging
 import os
+import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from microcoder.errors import EvaluatorFault
 from microcoder.evaluator.interpreter import Interpreter
-from microcoder.evaluator.package_install import fill_folder
-from microcoder.evaluator.packages import PackageProfile
+from microcoder.evaluator.packages import PackageProfile, normalise
 from microcoder.machine import lock_file
 
 ROOT_VARIABLE = "MICROCODER_PACKAGES"
@@ -32,6 +35,10 @@ ROOT_VARIABLE = "MICROCODER_PACKAGES"
 
 _FOR_EVERYBODY = Path("/var/cache/microcoder/packages")
 _MARKER = "profile.json"
+_SECONDS = 900.0
+_OPTIONS = ("--only-binary", ":all:", "--no-deps", "--quiet")
+_PIP_OPTIONS = ("--no-compile", "--no-input", "--retries", "1", "--timeout", "15", "--disable-pip-version-check")
+_END_OF_NAME = re.compile(r"[^A-Za-z0-9._-]")
 _LOG = logging.getLogger(__name__)
 
 
@@ -88,7 +95,8 @@ def install_packages(profile: PackageProfile, interpreter: Interpreter) -> Path:
     root, digest = find_roots()[0], folder_digest(profile, interpreter)
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with _locked(root / f".{digest}.lock"):
+        with (root / f".{digest}.lock").open("a") as lock:
+            lock_file(lock, waits=True)
             found = find_folder(profile, interpreter)
             return found if found is not None else _make(root / digest, profile, interpreter)
     except OSError as error:
@@ -109,7 +117,12 @@ def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Pa
         shutil.rmtree(left_by_a_kill, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        fill_folder(staging, profile, interpreter)
+        _run_installer(staging, profile.pins, interpreter)
+        shutil.rmtree(staging / "bin", ignore_errors=True)
+        _check(staging, profile)
+        # Bytecode is trusted unread, since nobody changes the folder; not every file of a package compiles.
+        options = ("-q", "-x", "/tests?/", "--invalidation-mode", "unchecked-hash")
+        subprocess.run([interpreter.executable, "-I", "-m", "compileall", *options, str(staging)], capture_output=True)
         about = {"profile": profile.name, "pins": profile.pins, "python": interpreter.version, "abi": interpreter.abi}
         (staging / _MARKER).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         open_to_everybody(staging)
@@ -119,11 +132,52 @@ def _make(target: Path, profile: PackageProfile, interpreter: Interpreter) -> Pa
     return target
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("a") as file:
-        lock_file(file, waits=True)
-        yield
+def _run_installer(folder: Path, pins: Sequence[str], interpreter: Interpreter) -> None:
+    """Install wheels by pip, as it is configured on this machine; without it by uv.
+
+    Raises:
+        EvaluatorFault: neither is here, or it failed; with its last message.
+    """
+    if importlib.util.find_spec("pip") is not None:
+        command = [sys.executable, "-I", "-m", "pip", "--python", interpreter.executable, "install", *_PIP_OPTIONS]
+    elif (uv := shutil.which("uv")) is not None:
+        command = [uv, "pip", "install", "--python", interpreter.executable]
+    else:
+        raise EvaluatorFault(f"there is neither pip nor uv; type `{sys.executable} -m ensurepip`")
+    # A host's own rules for pip (only in a virtual environment, into the user's folder) do not fit a folder of its own.
+    environment = {**os.environ, "PIP_REQUIRE_VIRTUALENV": "0", "PIP_USER": "0"}
+    environment.pop("PIP_TARGET", None)
+    command += [*_OPTIONS, "--target", str(folder), *pins]
+    shown = "`pip install`" if "--no-input" in command else "`uv pip install`"
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, cwd="/", env=environment)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EvaluatorFault(f"{shown} failed: {error}") from None
+    if ran.returncode:
+        said = [line.strip() for line in (ran.stderr or ran.stdout).splitlines() if line.strip()]
+        errors = [line for line in said if line.lower().startswith("error")] or said[-1:]
+        raise EvaluatorFault(f"{shown} failed: {' '.join(errors[:1])[:300] or ran.returncode}")
+
+
+def _check(folder: Path, profile: PackageProfile) -> None:
+    """Refuse a profile that programs could not import: a module by another name, a package that is not pinned.
+
+    Raises:
+        EvaluatorFault: which, and what to write.
+    """
+    for package in profile.packages:
+        module = package.modules[0]
+        if not (folder / module).is_dir() and not any(folder.glob(f"{module}.*")):
+            raise EvaluatorFault(
+                f"{package.pin} brings no module {module}; name what it brings: imports = [...] (docs/languages.md)"
+            )
+    pinned = {package.name for package in profile.packages}
+    for found in importlib.metadata.distributions(path=[str(folder)]):
+        # With a condition it is for other systems, other versions or extras.
+        needed = [normalise(_END_OF_NAME.split(line)[0]) for line in found.requires or () if ";" not in line]
+        for name in needed:
+            if name not in pinned:
+                raise EvaluatorFault(f"{found.name} needs {name}, which is not pinned; add a line {name}==VERSION")
 
 
 def open_to_everybody(folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from microcoder.completions import BadReply, Endpoint, EndpointSettings
 from microcoder.dataset import Candidate
 from microcoder.dataset.difficulty.scoring import (
     ScoringSettings,
@@ -21,8 +22,7 @@ from microcoder.dataset.difficulty.scoring import (
     weigh,
     write_prompt,
 )
-from microcoder.dataset.endpoint import BadReply, Endpoint, EndpointSettings
-from microcoder.errors import DataError
+from microcoder.errors import ConfigError
 
 SETTINGS = ScoringSettings()
 CANDIDATE = Candidate(id="made/p", dataset="made", statement="Sum {two} numbers.")
@@ -71,7 +71,7 @@ def server() -> Iterator[Server]:
 
 def open_endpoint(server: Server, cache: Path | None = None) -> Endpoint:
     url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    return Endpoint(EndpointSettings(model="tiny", url=url, max_retries=0), cache=cache)
+    return Endpoint(EndpointSettings(model="tiny", base_url=url, max_retries=0), cache=cache)
 
 
 def test_a_problem_is_scored_three_times_and_answers_are_kept(server: Server, tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_answers_beside_the_schema_leave_no_difficulty_and_a_dead_server_is_an_e
     assert score_difficulty(CANDIDATE, endpoint, SETTINGS) == CANDIDATE
     assert [request["seed"] for request in server.asked] == [0, 3, 6]
     endpoint.close()
-    nowhere = Endpoint(EndpointSettings(model="tiny", url="http://127.0.0.1:9/v1", max_retries=0))
-    with pytest.raises(DataError, match="check that it is up"):
+    nowhere = Endpoint(EndpointSettings(model="tiny", base_url="http://127.0.0.1:9/v1", max_retries=0))
+    with pytest.raises(ConfigError, match="check that it is up"):
         score_difficulty(CANDIDATE, nowhere, SETTINGS)
     nowhere.close()
 

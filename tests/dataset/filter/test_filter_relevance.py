@@ -5,10 +5,10 @@ import json
 import pytest
 from local_endpoint import endpoint_of
 
-from microcoder.dataset.endpoint import Endpoint
+from microcoder.completions import Endpoint
 from microcoder.dataset.filter import FilterSettings, filter_row
 from microcoder.dataset.filter.stage import judge_relevance
-from microcoder.errors import DataError
+from microcoder.errors import ConfigError
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.types import TestCase
 
@@ -69,5 +69,5 @@ def test_the_stage_asks_the_judge_last() -> None:
 def test_a_judge_that_is_away_is_an_error() -> None:
     with endpoint_of(lambda number, chat: "HTTP500", max_retries=0) as (settings, _):
         chosen = FilterSettings(judge=settings)
-        with pytest.raises(DataError, match="check that it is up"):
+        with pytest.raises(ConfigError, match="check that it is up"):
             filter_row(ROW, chosen)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from local_endpoint import endpoint_of
 
-from microcoder.dataset.endpoint import Endpoint
+from microcoder.completions import Endpoint
 from microcoder.dataset.generation import GenerateSettings, Judges, generate
 from microcoder.dataset.generation.answers import LARGE_BYTES
 from microcoder.dataset.process.samples import count_hidden, find_shown

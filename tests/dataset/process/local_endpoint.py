@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from microcoder.dataset.endpoint import EndpointSettings
+from microcoder.completions import EndpointSettings
 
 Reply = Callable[[int, list[dict[str, str]]], str]
 """Number of the request and its messages to the reply; `HTTP503` to a failure."""
@@ -46,7 +46,7 @@ def endpoint_of(reply: Reply, **settings: Any) -> Iterator[tuple[EndpointSetting
     thread.start()
     try:
         url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        yield EndpointSettings(url=url, model="tiny", **settings), asked
+        yield EndpointSettings(base_url=url, model="tiny", **settings), asked
     finally:
         server.shutdown()
         server.server_close()

@@ -35,7 +35,7 @@ def test_a_raw_page_becomes_a_statement_in_the_one_layout() -> None:
     assert (done.title, done.natural_language, done.flags) == ("A & B", "en", ())
     assert [test.input for test in done.tests] == ["1 2\n", "5 5\n"]
     assert {line.step for line in done.lineage} == {
-        "clean/1", "arrange_sections/1", "normalise_tests/2", "identify_language/1"
+        "clean/2", "arrange_sections/1", "normalise_tests/2", "identify_language/1"
     }  # fmt: skip
     assert process(done) == done
 

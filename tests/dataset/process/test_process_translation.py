@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from local_endpoint import Reply, endpoint_of
 
-from microcoder.dataset.endpoint import Endpoint, EndpointSettings, reply_key
+from microcoder.completions import Endpoint, EndpointSettings, reply_key
 from microcoder.dataset.process import ProcessSettings, TranslationSettings, process
-from microcoder.errors import DataError
+from microcoder.errors import ConfigError
 from microcoder.formats.candidates import Candidate, Rejection
 from microcoder.types import TestCase
 
@@ -105,7 +105,7 @@ def test_a_broken_machine_is_an_error_and_a_hiccup_is_not() -> None:
     with endpoint_of(hiccup, max_retries=1) as (settings, _):
         assert isinstance(run(settings), Candidate)
     broken = endpoint_of(lambda number, chat: "HTTP500", max_retries=0)
-    with broken as (settings, _), pytest.raises(DataError, match="check"):
+    with broken as (settings, _), pytest.raises(ConfigError, match="check"):
         run(settings)
 
 
@@ -116,8 +116,8 @@ def test_without_an_endpoint_the_row_is_kept_apart() -> None:
 
 
 def test_the_key_of_a_reply_holds_all_that_decides_it() -> None:
-    one = EndpointSettings(url="http://a/v1", model="m")
-    other = EndpointSettings(url="http://b/v1", model="m")
+    one = EndpointSettings(base_url="http://a/v1", model="m")
+    other = EndpointSettings(base_url="http://b/v1", model="m")
     chat = [{"role": "user", "content": "hi"}]
     assert reply_key(one, chat, {}) == reply_key(other, chat, {})
     assert reply_key(one, chat, {}) != reply_key(one, chat, {"type": "object"})

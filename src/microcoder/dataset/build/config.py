@@ -8,13 +8,13 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from microcoder.completions import EndpointSettings
 from microcoder.config import Config
 from microcoder.dataset.behaviour import BehaviourSettings
 from microcoder.dataset.columns import JoinSettings
 from microcoder.dataset.difficulty.calibration import CalibrationSettings
 from microcoder.dataset.difficulty.scoring import ScoringSettings
 from microcoder.dataset.difficulty.selection import SelectionSettings
-from microcoder.dataset.endpoint import EndpointSettings
 from microcoder.dataset.filter import FilterSettings
 from microcoder.dataset.generation.settings import GenerateSettings
 from microcoder.dataset.process import ProcessSettings
@@ -79,7 +79,7 @@ class DifficultySettings(Config):
     @model_validator(mode="after")
     def _has_what_it_asks_for(self) -> DifficultySettings:
         if self.predictor == "model" and self.endpoint is None:
-            raise ValueError('predictor = "model" needs difficulty.endpoint.model and difficulty.endpoint.url')
+            raise ValueError('predictor = "model" needs difficulty.endpoint.model and difficulty.endpoint.base_url')
         if self.responses is not None and not self.calibrate_by:
             raise ValueError("responses are of a model; name it with calibrate_by")
         if not self.calibrate_by and (self.checkpoint or self.max_tokens):

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from microcoder.completions import Endpoint, EndpointSettings
 from microcoder.config import Config
 from microcoder.dataset.build.config import SourceSettings
-from microcoder.dataset.endpoint import Endpoint, EndpointSettings
 from microcoder.evaluator import Judge
 from microcoder.evaluator.packages import STANDARD
 

@@ -28,7 +28,7 @@ _PROCESS = "microcoder.dataset.process"
 _FILTER = "microcoder.dataset.filter"
 _REASONS = "microcoder.dataset.rejections"
 _DIFFICULTY = "microcoder.dataset.difficulty"
-_ENDPOINT = "microcoder.dataset.endpoint"
+_ENDPOINT = "microcoder.completions"
 _VERIFY = "microcoder.dataset.verify"
 _JUDGING = ("microcoder.evaluator", "microcoder.extract")
 

@@ -10,6 +10,7 @@ from functools import cache
 from itertools import starmap
 from typing import Any
 
+from microcoder.completions import Endpoint
 from microcoder.config import Config
 from microcoder.dataset.behaviour import BehaviourSettings, ProgramRunner, find_behaviour, index_behaviour
 from microcoder.dataset.build.config import DifficultySettings, SourceSettings
@@ -18,7 +19,6 @@ from microcoder.dataset.build.resources import Resources
 from microcoder.dataset.collect import collect_row, collect_shard
 from microcoder.dataset.difficulty.predictor import predict_difficulty
 from microcoder.dataset.difficulty.scoring import score_difficulty
-from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.filter import ContaminationIndex, FilterSettings, build_index, filter_row
 from microcoder.dataset.filter.fingerprints import LONGEST_EXAMPLE
 from microcoder.dataset.generation import GenerateSettings, Judges, generate

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from microcoder.completions import BadReply, Endpoint
 from microcoder.config import Config
 from microcoder.dataset.difficulty.predictor import EASIEST, HARDEST, with_difficulty
-from microcoder.dataset.endpoint import BadReply, Endpoint
 from microcoder.formats.candidates import Candidate
 
 
@@ -111,7 +111,7 @@ def score_difficulty(candidate: Candidate, model: Endpoint, settings: ScoringSet
     Where the model does not follow the schema, however often it is asked, the candidate stays without one.
 
     Raises:
-        DataError: the endpoint gave no answer at all.
+        ConfigError: the endpoint gave no answer at all.
     """
     settings = settings or ScoringSettings()
     chat, schema = [{"role": "user", "content": write_prompt(candidate, settings)}], answer_schema(settings)

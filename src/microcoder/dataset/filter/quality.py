@@ -11,6 +11,7 @@ from pydantic import Field
 from microcoder.config import Config
 from microcoder.dataset.filter.fingerprints import words
 from microcoder.dataset.process.spans import prose
+from microcoder.dataset.process.tex import looks_like_tex
 from microcoder.formats.candidates import Candidate
 
 Finding = tuple[str, str] | None
@@ -107,7 +108,9 @@ def repetitive(candidate: Candidate, settings: QualitySettings) -> Finding:
 
 
 def markup_left(candidate: Candidate, settings: QualitySettings) -> Finding:
-    """HTML that cleaning could not read."""
+    """HTML or TeX that cleaning could not read."""
+    if looks_like_tex(candidate.statement):
+        return "markup_left", "a TeX document"
     found = _MARKUP.findall(candidate.statement)
     return ("markup_left", f"{len(found)} tags, such as {found[0][:30]}") if len(found) >= 5 else None
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from microcoder.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
 from microcoder.config import Config
-from microcoder.dataset.endpoint import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
 from microcoder.dataset.filter.contamination import ContaminationIndex, ContaminationSettings, find_hits
 from microcoder.dataset.filter.duplicates import DuplicateSettings
 from microcoder.dataset.filter.licences import LicenceSettings, check_licence
 from microcoder.dataset.filter.quality import QualitySettings, check_quality
 from microcoder.dataset.filter.recency import RecencySettings, check_recency
 from microcoder.dataset.rejections import reject
-from microcoder.errors import DataError
+from microcoder.errors import ConfigError
 from microcoder.formats.candidates import Candidate, Rejection
 
 PROMPT = (
@@ -88,7 +88,7 @@ def judge_relevance(candidate: Candidate, endpoint: Endpoint, *, min_score: floa
     A row is kept where the model gives no usable answer: it is an opinion on top of the rules.
 
     Raises:
-        DataError: the endpoint gave no answer at all.
+        ConfigError: the endpoint gave no answer at all.
     """
     messages: list[Message] = [
         {"role": "system", "content": PROMPT},
@@ -98,7 +98,7 @@ def judge_relevance(candidate: Candidate, endpoint: Endpoint, *, min_score: floa
         try:
             reply = endpoint.ask(messages, SCHEMA)
             scores = {name: min(1.0, max(0.0, float(reply[name]))) for name in ("relevance", "clarity")}
-        except DataError:
+        except ConfigError:
             raise
         except (BadReply, TypeError, ValueError):
             messages = [*messages, {"role": "user", "content": "Reply with the JSON object only."}]

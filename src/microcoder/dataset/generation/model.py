@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from microcoder.dataset.endpoint import BadReply, Endpoint
+from microcoder.completions import BadReply, Endpoint
 from microcoder.dataset.generation.answers import MadeInput
 from microcoder.dataset.generation.packages import find_valid, run_kit
 from microcoder.dataset.generation.settings import GenerateSettings
@@ -54,7 +54,7 @@ def ask_for_inputs(
         dropped: counts what became of the others.
 
     Raises:
-        DataError: the endpoint gave no answer at all.
+        ConfigError: the endpoint gave no answer at all.
     """
     known = [test.input for test in candidate.tests if len(test.input) <= 2000][:5]
     text = _ASKED.format(

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from microcoder.completions import EndpointSettings
 from microcoder.config import Config
-from microcoder.dataset.endpoint import EndpointSettings
 from microcoder.types import MOST_SECONDS
 
 

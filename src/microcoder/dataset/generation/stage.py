@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from microcoder.dataset.endpoint import Endpoint
+from microcoder.completions import Endpoint
 from microcoder.dataset.generation.answers import Answering, MadeInput, MadeTest
 from microcoder.dataset.generation.drawn import make_inputs
 from microcoder.dataset.generation.killing import WrongProgram, choose_tests, find_killers
@@ -62,7 +62,7 @@ def generate(
         endpoint: the model to ask, where the settings name one.
 
     Raises:
-        DataError: the endpoint gave no answer at all.
+        ConfigError: the endpoint gave no answer at all.
         EvaluatorFault: a judge is closed.
     """
     num_hidden = count_hidden(candidate)

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from microcoder.completions import Endpoint
 from microcoder.config import Config
-from microcoder.dataset.endpoint import Endpoint
 from microcoder.dataset.process.checkers import convert_checker, find_order
 from microcoder.dataset.process.cleaning import clean
 from microcoder.dataset.process.completeness import find_flags
@@ -96,7 +96,7 @@ def _clean(candidate: Candidate) -> Candidate:
     asked = strip_instruction(_name(cleaned.text, title), candidate.starter_code)
     laid_out = normalise(asked)
     if laid_out != candidate.statement:
-        candidate = candidate.change("process", "clean/1", ", ".join(cleaned.steps), statement=cleaned.text)
+        candidate = candidate.change("process", "clean/2", ", ".join(cleaned.steps), statement=cleaned.text)
         candidate = candidate.change("process", "strip_instruction/1", "the source's own prompt", statement=asked)
     return candidate.change("process", "arrange_sections/1", statement=laid_out, title=title)
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from microcoder.completions import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
 from microcoder.config import Config
-from microcoder.dataset.endpoint import BadReply, Endpoint, EndpointSettings, Message, hash_prompt
 from microcoder.dataset.process.completeness import samples_of
 from microcoder.dataset.process.languages import LanguageSettings, identify
 from microcoder.dataset.process.sections import split
