@@ -92,7 +92,7 @@ def _kind(code: str, *tests: tuple[str, str], language: str = "python", **option
     return Kind(problem, Program(code, language))
 
 
-KINDS: dict[str, tuple[Problem, Program]] = {
+KINDS: dict[str, Kind] = {
     "sum": _kind("print(sum(map(int, input().split())))", *_SUM),
     "third": _kind("print(1 / 3)", ("", "0.3333333333\n")),
     "yes": _kind("print('yes')", ("", "YES\n")),
