@@ -109,7 +109,7 @@ def jobs(secret: str) -> dict[str, Job]:
     add, right = make_problem(("1 2\n", "3\n")), (Outcome.ACCEPTED,)
     cpp = make_problem(("1 2\n", "3\n"), language="cpp")
     checker = Checker(type="program", code=_TESTLIB_CPP, language="cpp", protocol="testlib")
-    found: dict[str, Job] = {f"honest {name}": (*kind, right) for name, kind in KINDS.items()}
+    found: dict[str, Job] = {f"honest {name}": (kind.problem, kind.honest, right) for name, kind in KINDS.items()}
     found |= {
         "stdin by name": (add, Program(_ADD.format("/dev/stdin")), right),
         "stdin by number": (add, Program(_ADD.format(0)), right),
